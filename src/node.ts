@@ -14,6 +14,7 @@ import { checkLoadOptions, isOddPath, isPath, loadWith, textOf } from './api/pro
 import { expectValues, FLAG } from './ast/diagnostics/value-kinds.ts'
 import { type ReadText, refuseImport, rooted } from './ast/imports/resolve-imports.ts'
 import { inPackage, readPackaged } from './ast/imports/resolve-path.ts'
+import type { WorkOptions } from './ast/work.ts'
 import { devices as hosted } from './index.ts'
 import type { ReadOptions, WriteOptions } from './io/index.ts'
 import { readTensor as readFileTensor, writeTensor as writeFileTensor } from './io/index.ts'
@@ -76,8 +77,8 @@ const withPackage =
  * `f.safetensors.index.json#name` where it lies in several files; `folder/report.json#name` a layer that `spt prune` wrote, as a matrix of
  * what is kept, zeros among it. Throws `SptError` with codes `io/…`.
  */
-export async function readTensor(path: TextOrUrl, options: ReadOptions = {}): Promise<Tensor> {
-  expectOptions('readTensor', options, ['dtype', 'shape', 'address', 'tiles'])
+export async function readTensor(path: TextOrUrl, options: ReadOptions & WorkOptions = {}): Promise<Tensor> {
+  expectOptions('readTensor', options, ['dtype', 'shape', 'address', 'tiles', 'signal', 'onProgress'])
   if (options.dtype !== undefined) checkDtype(options.dtype)
   if (options.shape !== undefined) checkShape(options.shape)
   const { address } = options

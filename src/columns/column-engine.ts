@@ -4,9 +4,9 @@
  * host, or kernels on a device.
  */
 import type { Span } from '../ast/diagnostics/diagnostic.ts'
+import type { Coroutine } from '../ast/work.ts'
 import type { Expr } from '../ir/expressions/expr.ts'
 import type { Dtype } from '../ir/values/dtype.ts'
-import type { Coroutine } from './coroutines.ts'
 import {
   type BitmapOptions,
   type CutOptions,

@@ -3,6 +3,7 @@
  * module needs no file system.
  */
 import { failWith } from '../ast/diagnostics/diagnostic.ts'
+import type { Work } from '../ast/work.ts'
 
 /** A chunk is valid only until the next one is requested: the producer may reuse its memory. */
 export type Chunks = AsyncIterable<Uint8Array> | Iterable<Uint8Array>
@@ -36,6 +37,26 @@ const sourceOf = (name: string, size: number, read: Read): ByteSource => ({
   read,
   stream: () => pieces(read, 0, size),
 })
+
+/** The same source, with a checkpoint of a long call before each piece. */
+export function withCheckpoints(source: ByteSource, { checkpoint }: Pick<Work, 'checkpoint'>): ByteSource {
+  return {
+    ...source,
+    read: async (start, end) => {
+      await checkpoint()
+      return source.read(start, end)
+    },
+    async *stream() {
+      for await (const chunk of source.stream()) {
+        await checkpoint()
+        yield chunk
+      }
+    },
+    ...(source.beside && {
+      beside: async (name: string) => withCheckpoints(await source.beside!(name), { checkpoint }),
+    }),
+  }
+}
 
 /** Bytes in memory as a source. */
 export const bytesSource = (name: string, bytes: Uint8Array): ByteSource =>

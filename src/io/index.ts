@@ -1,7 +1,9 @@
 /** Files ↔ tensors, in Node. Browsers import `dispatch.ts` and the formats' own files, which need no file system. */
 import { type Diagnostic, SptError } from '../ast/diagnostics/diagnostic.ts'
+import { Work, type WorkOptions } from '../ast/work.ts'
 import type { Dtype } from '../ir/values/dtype.ts'
 import type { Tensor } from '../storage/tensor.ts'
+import { withCheckpoints } from './byte-source.ts'
 import type { ReadOptions } from './dispatch.ts'
 import { checkReadable, readTensorFrom, splitAddress, tensorChunks, writeWarning } from './dispatch.ts'
 import { fileSource, withFile, writeFile } from './node-files.ts'
@@ -23,11 +25,13 @@ export type { Weights, WeightsOptions } from './safetensors/weights.ts'
  * `f.safetensors.index.json#name` for a model in several files; `folder/report.json#name` a layer written by `spt
  * prune`, as a matrix of its kept elements including zeros. @throws SptError `io/…`
  */
-export function readTensor(path: string, options: ReadOptions = {}): Promise<Tensor> {
+export async function readTensor(path: string, options: ReadOptions & WorkOptions = {}): Promise<Tensor> {
+  const work = new Work(options)
   const split = splitAddress(path)
   checkReadable(split.path)
+  work.begin('read', split.path)
   return withFile(split.path, (source) =>
-    readTensorFrom(source, { ...options, address: split.address ?? options.address }),
+    readTensorFrom(withCheckpoints(source, work), { ...options, address: split.address ?? options.address }),
   )
 }
 

@@ -1,6 +1,7 @@
 /** Compressed levels: segments of the coordinates that occur, between stored offsets. */
+
+import type { Coroutine } from '../ast/work.ts'
 import { type Column, ENTRY } from '../columns/column-engine.ts'
-import type { Coroutine } from '../columns/coroutines.ts'
 import { type AxisOfKind, indicesOf, indptrOf } from '../ir/coordinates/axis.ts'
 import { add, type Expr, int, mul, variable } from '../ir/expressions/expr.ts'
 import { checkIndptr, checkWords, required } from './bind.ts'

@@ -1,8 +1,8 @@
 /** Levels with segments of fixed width: padding follows the elements of a segment. */
 import { boundsOf } from '../analysis/integers/ranges.ts'
 import { failWith, invariant } from '../ast/diagnostics/diagnostic.ts'
+import type { Coroutine } from '../ast/work.ts'
 import type { Column, Frame } from '../columns/column-engine.ts'
-import type { Coroutine } from '../columns/coroutines.ts'
 import {
   hasHoles,
   hasWidth,

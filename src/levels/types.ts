@@ -4,9 +4,9 @@
  */
 import type { Facts } from '../analysis/integers/facts.ts'
 import { LEVEL_ARRAYS, type LevelArray } from '../ast/nodes/axis-kinds.ts'
+import type { Coroutine } from '../ast/work.ts'
 import { MAX_POSITIONS } from '../columns/allocate.ts'
 import type { Column, Frame } from '../columns/column-engine.ts'
-import type { Coroutine } from '../columns/coroutines.ts'
 import type { Starts } from '../columns/engine-operands.ts'
 import type { Level } from '../columns/stored-level.ts'
 import type { StoredAxis } from '../ir/coordinates/axis.ts'

@@ -2,6 +2,7 @@
 
 import type { HardwareExtents } from '../analysis/integers/ranges.ts'
 import { inPass } from '../ast/diagnostics/diagnostic.ts'
+import { type Coroutine, runSync } from '../ast/work.ts'
 import type { Kernel1 } from '../ir/coordinates/stage1.ts'
 import { type Names, namesOf } from '../ir/expressions/bound-names.ts'
 import { int, THREAD_AXES } from '../ir/expressions/expr.ts'
@@ -25,14 +26,21 @@ const passTitle = (pass: string, { name }: { readonly name: string }): string =>
 
 /** Runs the passes of Stage II → III that may reject a kernel. @throws SptError as `lowerToMemory` */
 export function checkLowering(kernel: Kernel2, options: LowerOptions): void {
-  lowerThrough(LAUNCH_PASSES.slice(0, REJECTING), kernel, undefined, options)
+  runSync(lowerThrough(LAUNCH_PASSES.slice(0, REJECTING), kernel, undefined, options))
 }
 
 const REJECTING = LAUNCH_PASSES.findIndex((p) => p.name === LAST_REJECTING_PASS) + 1
 
 /** Lowers a kernel from Stage II (loops) to Stage III (launches); `observe` is called after every pass. */
 export const lowerToMemory = (kernel: Kernel2, observe?: Observer, options: LowerOptions = {}): Kernel3 =>
-  lowerThrough(LAUNCH_PASSES, kernel, observe, options)
+  runSync(loweringSteps(kernel, observe, options))
+
+/** `lowerToMemory`, with a step for each pass. */
+export const loweringSteps = (
+  kernel: Kernel2,
+  observe: Observer | undefined,
+  options: LowerOptions,
+): Coroutine<Kernel3> => lowerThrough(LAUNCH_PASSES, kernel, observe, options)
 
 /** Loop nests, or the plan that launch outlining made of them. */
 interface State {
@@ -44,25 +52,26 @@ interface State {
 
 const beginning = memoize((kernel: Kernel2): State => ({ kernel }))
 
-function lowerThrough(
+function* lowerThrough(
   launchPasses: readonly LaunchPass[],
   kernel: Kernel2,
   observe: Observer | undefined,
   options: LowerOptions,
-): Kernel3 {
+): Coroutine<Kernel3> {
   let state = beginning(kernel)
-  const advance = (pass: Cached, next: (before: State) => State): void => {
+  function* advance(pass: Cached, next: (before: State) => State): Coroutine<void> {
+    yield
     state = inPass(passTitle(pass.name, kernel), () => latest(pass, state, next))
     observe?.(pass.name, state.plan ?? state.kernel)
   }
   for (const pass of LOOP_PASSES)
-    advance(pass, (before) => {
+    yield* advance(pass, (before) => {
       const loops = pass.run(before.kernel, options)
       return loops === before.kernel ? before : { kernel: loops }
     })
   const lanes = (options.together ? 1 : options.lanes) ?? 1
-  advance({ name: LAUNCH_OUTLINING, run: lanes }, ({ kernel: loops }) => outlined(loops, lanes))
-  for (const pass of launchPasses) advance(pass, (before) => applyPass(before, pass, options))
+  yield* advance({ name: LAUNCH_OUTLINING, run: lanes }, ({ kernel: loops }) => outlined(loops, lanes))
+  for (const pass of launchPasses) yield* advance(pass, (before) => applyPass(before, pass, options))
   return state.plan!
 }
 

@@ -9,6 +9,7 @@
  */
 import { failAs, failWith, SptError } from '../ast/diagnostics/diagnostic.ts'
 import { expectArgument, show } from '../ast/diagnostics/expect-argument.ts'
+import { Work, type WorkOptions } from '../ast/work.ts'
 import type { Command, Device, DeviceBuffer, Graph } from './device.ts'
 import { MAX_RUNS } from './device-checks.ts'
 
@@ -28,6 +29,9 @@ export interface MeasureOptions {
   readonly by?: 'graph' | 'launches'
 }
 
+/** Samples between two checkpoints. */
+const SAMPLES = 16
+
 export interface Measurement {
   /** Milliseconds of a run, for each sample. */
   readonly times: readonly number[]
@@ -43,8 +47,9 @@ const FLOOR_SAMPLES = 20
 export async function measure(
   device: Device,
   commands: readonly Command[],
-  options: MeasureOptions = {},
+  options: MeasureOptions & WorkOptions = {},
 ): Promise<Measurement> {
+  const work = new Work(options)
   const { warmups = 10, repeats = 50, flush = false, batch = 1, by = 'graph' } = options
   check(warmups, repeats, batch, flush, by)
   const timer = new Timer(device, flush, by)
@@ -53,10 +58,18 @@ export async function measure(
     const floor = Math.min(...(await empty(FLOOR_SAMPLES, false)))
     const runs = await timer.runs(commands, batch)
     if (warmups > 0) {
+      work.begin('warm up')
       await raiseClock(device, commands)
+      await work.checkpoint()
       await runs(Math.ceil(warmups / batch), false)
     }
-    return { times: await runs(repeats), floor }
+    work.begin('measure')
+    const times: number[] = []
+    while (times.length < repeats) {
+      await work.checkpoint()
+      times.push(...(await runs(Math.min(SAMPLES, repeats - times.length))))
+    }
+    return { times, floor }
   } finally {
     timer.free()
   }

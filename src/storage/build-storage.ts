@@ -1,8 +1,8 @@
 /** Construction of a buffer's storage from coordinates, on the host. */
 import { failWith, invariant } from '../ast/diagnostics/diagnostic.ts'
+import { runSync } from '../ast/work.ts'
 import { withScratchPool } from '../columns/allocate.ts'
 import { Frame } from '../columns/column-engine.ts'
-import { runSync } from '../columns/coroutines.ts'
 import type { Level, PlacedEntries } from '../columns/stored-level.ts'
 import type { StoredAxis } from '../ir/coordinates/axis.ts'
 import { compressedAxis, denseAxis, hasWidth, isDense, paddingOf } from '../ir/coordinates/axis.ts'

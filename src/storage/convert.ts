@@ -7,8 +7,8 @@
  * expressions, scans, sorts, gathers, scatters and reductions, on the host or on a device.
  */
 import { failWith } from '../ast/diagnostics/diagnostic.ts'
+import type { Coroutine } from '../ast/work.ts'
 import { type Column, type Engine, Frame } from '../columns/column-engine.ts'
-import type { Coroutine } from '../columns/coroutines.ts'
 import type { Level } from '../columns/stored-level.ts'
 import type { Proved } from '../formats/proof/prove.ts'
 import { isNonunique, type StoredAxis, sourceName } from '../ir/coordinates/axis.ts'
@@ -109,7 +109,9 @@ export function* forEachPart<C extends Column, T extends { readonly tables: Read
     partOptions,
   )
   const parts: T[] = []
+  yield
   yield* partitionByPart(frame, to, context, function* (k, partFrame) {
+    yield
     parts[k] = yield* leaf(to.parts[k]!, k, partFrame, context)
   })
   yield* engine.flush()
@@ -150,6 +152,7 @@ export function* loadEntries<C extends Column>(
       ? yield* engine.sumsOfEqual(frame, storedValues, dtype, dims, distinct)
       : { sums: storedValues, distinct }
   const { sums: values } = sums
+  yield
   const trees = yield* uploadSets(engine, sets)
   return {
     frame,

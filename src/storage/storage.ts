@@ -11,9 +11,9 @@
 
 import { failWith } from '../ast/diagnostics/diagnostic.ts'
 import { LEVEL_ARRAYS } from '../ast/nodes/axis-kinds.ts'
+import type { Coroutine } from '../ast/work.ts'
 import { MAX_POSITIONS, rejectCount } from '../columns/allocate.ts'
 import type { Column, Frame } from '../columns/column-engine.ts'
-import type { Coroutine } from '../columns/coroutines.ts'
 import { coordinatesOf, type Level, segment } from '../columns/stored-level.ts'
 import type { StoredAxis } from '../ir/coordinates/axis.ts'
 import { hasWidth, isDense, isPadded, keepsDuplicates, parentOf, sourceName } from '../ir/coordinates/axis.ts'

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { waitFor } from '../../src/columns/coroutines.ts'
+import { waitFor } from '../../src/ast/work.ts'
 import { add, eq, int, variable } from '../../src/ir/expressions/expr.ts'
 import type { Device } from '../../src/runtime/device.ts'
 import {

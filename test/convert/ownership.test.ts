@@ -1,7 +1,7 @@
 /** Columns of values that a conversion allocates are its own to release; those of the tensor are not. */
 import { expect, test } from 'vitest'
+import { ready, runSync } from '../../src/ast/work.ts'
 import type { Engine } from '../../src/columns/column-engine.ts'
-import { ready, runSync } from '../../src/columns/coroutines.ts'
 import { provedOf } from '../../src/formats/proof/prove.ts'
 import type { TypedArray } from '../../src/ir/values/arrays.ts'
 import { convert, loadEntries, type Source } from '../../src/storage/convert.ts'

@@ -1,8 +1,8 @@
 import fc from 'fast-check'
 import { describe, expect, it, test } from 'vitest'
+import { runSync } from '../../src/ast/work.ts'
 import { Frame } from '../../src/columns/column-engine.ts'
 import { applyMap } from '../../src/columns/coordmap.ts'
-import { runSync } from '../../src/columns/coroutines.ts'
 import { compile } from '../../src/columns/expression-program.ts'
 import {
   add,

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { runSync } from '../../src/columns/coroutines.ts'
+import { runSync } from '../../src/ast/work.ts'
 import { add, div, type Expr, int, mod, mul, neg, sub, variable } from '../../src/ir/expressions/expr.ts'
 import type { Sort } from '../../src/ir/formats/format.ts'
 import type { Query } from '../../src/ir/formats/queries.ts'

@@ -1,7 +1,7 @@
 /** Entries on the host, and what queries are asked of. */
 
+import { runSync } from '../../src/ast/work.ts'
 import { Frame } from '../../src/columns/column-engine.ts'
-import { runSync } from '../../src/columns/coroutines.ts'
 import type { Scope } from '../../src/columns/engine-operands.ts'
 import type { MapTable } from '../../src/columns/expression-program.ts'
 import type { StoredAxis } from '../../src/ir/coordinates/axis.ts'

@@ -1,9 +1,18 @@
 /** Programs: elaborated `.spt` sources. */
+
 import { failAs, type Source, withSources } from '../../ast/diagnostics/diagnostic.ts'
-import { expectFields, FLAG, FUNCTION, TEXT, type ValueKind } from '../../ast/diagnostics/value-kinds.ts'
+import {
+  expectFields,
+  FLAG,
+  FUNCTION,
+  SIGNAL,
+  TEXT,
+  type ValueKind,
+} from '../../ast/diagnostics/value-kinds.ts'
 import { rejectInstructionTexts, type Shipped } from '../../ast/imports/instruction-texts.ts'
 import type { Program as Parsed } from '../../ast/imports/linked-program.ts'
 import type { Entry, ReadText, Trees } from '../../ast/imports/resolve-imports.ts'
+import { Work, type WorkOptions } from '../../ast/work.ts'
 import { type Elaborated, elaborate, type Family, instanceName } from '../../elaborate/index.ts'
 import type { Buffer1 } from '../../ir/coordinates/stage1.ts'
 import type { AnyFormat } from '../../ir/formats/format.ts'
@@ -153,7 +162,7 @@ function examples<T extends { readonly name: string }>(families: ReadonlyMap<str
 export const parseProgram = (text: string, name?: string): SptProgram =>
   new SptProgram(programOf(namedText(text, name)))
 
-export interface LoadOptions {
+export interface LoadOptions extends WorkOptions {
   /** Returns the source of an imported file. Default: the file system; `fetch` in browsers. */
   readonly read?: ReadText | undefined
   /** Name of the source in errors, and base of relative imports. */
@@ -178,7 +187,11 @@ export interface Host {
 
 export async function readProgram(entry: Entry, host: Host, options: LoadOptions = {}): Promise<SptProgram> {
   const { instructions = true } = options
-  return new SptProgram(await readParsed(entry, host, options), {
+  const work = new Work(options)
+  const parsed = await readParsed(entry, host, options, work)
+  await work.checkpoint()
+  work.begin('check')
+  return new SptProgram(parsed, {
     instructions,
     observer: host.observer ?? null,
   })
@@ -189,8 +202,9 @@ export async function readParsed(
   entry: Entry,
   { files, imports, trees, shipped }: Host,
   { instructions = true }: LoadOptions = {},
+  work?: Work,
 ): Promise<Parsed> {
-  const parsed = await loadProgram(entry, textFrom(files), textFrom(imports), trees)
+  const parsed = await loadProgram(entry, textFrom(files), textFrom(imports), trees, work)
   if (!instructions) rejectInstructionTexts(parsed, shipped)
   return parsed
 }
@@ -215,6 +229,8 @@ export const checkLoadOptions = <T extends LoadOptions>(
     name: TEXT,
     root: FOLDER,
     instructions: FLAG,
+    signal: SIGNAL,
+    onProgress: FUNCTION,
     ...more,
   })
 

@@ -1,10 +1,12 @@
 /** Loading of a program from several files. The caller provides the reader, so this also runs in a browser. */
+
 import type { Diagnostic, Source, Span } from '../diagnostics/diagnostic.ts'
 import { failAt, failWith, SptError, withSources } from '../diagnostics/diagnostic.ts'
 import { nameText } from '../diagnostics/expect-argument.ts'
 import { TextCache } from '../latest.ts'
 import type { File, Path } from '../nodes/nodes.ts'
 import type { Parser } from '../parse/parse.ts'
+import { Work } from '../work.ts'
 import { link } from './link.ts'
 import type { Program } from './linked-program.ts'
 import { inPackage, isWithin, PACKAGE, resolvePath } from './resolve-path.ts'
@@ -70,17 +72,28 @@ export interface Loader {
    * one SptError with the diagnostics of all files that are missing or do not parse, or `import/too-many-files`; its
    * `sources` are the files that could be read
    */
-  loadFiles(entry: Entry, read: ReadText, readImport?: ReadText, store?: Trees): Promise<Loaded>
+  loadFiles(entry: Entry, read: ReadText, readImport?: ReadText, store?: Trees, work?: Work): Promise<Loaded>
   /** Loads and links a program from its entry. */
-  loadProgram(entry: Entry, read: ReadText, readImport?: ReadText, store?: Trees): Promise<Program>
+  loadProgram(
+    entry: Entry,
+    read: ReadText,
+    readImport?: ReadText,
+    store?: Trees,
+    work?: Work,
+  ): Promise<Program>
   /** A program of a single text without imports. */
   programOf(source: Source): Program
 }
 
 export function loaderOf(parser: Parser): Loader {
   const memory = new TreeCache(parser)
-  const loadFiles: Loader['loadFiles'] = (entry, read, readImport = read, store = undefined) =>
-    filesFrom(entry, read, readImport, store, memory)
+  const loadFiles: Loader['loadFiles'] = (
+    entry,
+    read,
+    readImport = read,
+    store = undefined,
+    work = new Work(),
+  ) => filesFrom(entry, read, readImport, store, memory, work)
   return {
     loadFiles,
     loadProgram: async (entry, ...from) => {
@@ -99,6 +112,7 @@ async function filesFrom(
   readImport: ReadText,
   store: Trees | undefined,
   memory: TreeCache,
+  work: Work,
 ): Promise<Loaded> {
   const files = new Map<string, File>()
   const sources = new Map<string, Source>()
@@ -107,12 +121,13 @@ async function filesFrom(
   const seen = new Set([first])
   let pending: PendingFile[] = [{ path: first }]
   while (pending.length > 0) {
-    const texts = await Promise.allSettled(
+    const reading = Promise.allSettled(
       pending.map(async ({ path }) => {
         if (path !== first) return readImport(path)
         return typeof entry === 'string' ? read(path) : entry.text
       }),
     )
+    const texts = await work.wait(reading)
     const next: typeof pending = []
     for (const [k, reference] of pending.entries()) {
       const { path } = reference
@@ -121,6 +136,8 @@ async function filesFrom(
         problems.push(...unreadable(reference, text.reason))
         continue
       }
+      await work.checkpoint()
+      work.begin('parse', path)
       const source = { name: path, text: text.value }
       sources.set(path, source)
       let file: File

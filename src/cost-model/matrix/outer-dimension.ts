@@ -1,7 +1,7 @@
 /** Sampling follows a format: along its outermost dimension, so that samples are complete, in its order of rows. */
 
+import { runSync } from '../../ast/work.ts'
 import { withScratchPool } from '../../columns/allocate.ts'
-import { runSync } from '../../columns/coroutines.ts'
 import type { Kernel1, Reformat } from '../../ir/coordinates/stage1.ts'
 import type { Expr } from '../../ir/expressions/expr.ts'
 import { walkExpr } from '../../ir/expressions/expr-tree.ts'

@@ -5,6 +5,7 @@
 
 import { failWith, invariant } from '../../ast/diagnostics/diagnostic.ts'
 import { lazy } from '../../ast/lazy.ts'
+import { type Coroutine, runSync } from '../../ast/work.ts'
 import { arraysOfLevel } from '../../columns/stored-level.ts'
 import { arrayName, countOf, hasIndptr, isStored } from '../../ir/coordinates/axis.ts'
 import type { Kernel1 } from '../../ir/coordinates/stage1.ts'
@@ -47,7 +48,11 @@ export interface BindOptions {
  * and types, invalid ready-made arrays, conflicting structures, more than 2^31 - 1 elements, or more than memory or
  * `allocatingWithin` permits. Throws `format/…` for data that violates a format or composition.
  */
-export function bindInputs(kernel: Kernel1, inputs: Inputs, options: BindOptions = {}): Bound {
+export const bindInputs = (kernel: Kernel1, inputs: Inputs, options: BindOptions = {}): Bound =>
+  runSync(bindingSteps(kernel, inputs, options))
+
+/** `bindInputs`, with steps for each format, part and array. */
+export function* bindingSteps(kernel: Kernel1, inputs: Inputs, options: BindOptions = {}): Coroutine<Bound> {
   const start = performance.now()
   const { elsewhere = NOWHERE } = options
   const { seed } = inputs
@@ -58,9 +63,11 @@ export function bindInputs(kernel: Kernel1, inputs: Inputs, options: BindOptions
   const { dense, ready, sources, wholes } = sort(kernel, here, params, (name) =>
     structure?.storages.get(name),
   )
+  yield
   requireInputs(kernel, tensors, seed)
   const given = bindGiven(kernel, tensors, params, extentsOf(kernel, params), seed)
   const known: FormatOperands = { sizes: params, extents: extentsOf(kernel, params), ...given }
+  yield
   const parts = bindReady(kernel, tensors, sources, known)
   requireStructure(kernel, tensors, [...sources, ...parts.sources], seed)
   const random = [...bindPlan(kernel).operands.keys()].filter((name) => !tensors.has(name))
@@ -74,17 +81,19 @@ export function bindInputs(kernel: Kernel1, inputs: Inputs, options: BindOptions
   const randomTime = performance.now() - began
   const measure = measuring(kernel, known)
   const resident = { axes: [...elsewhere.levels.keys()] }
-  const split = remapSources(kernel, sources, known, measure, [...parts.lists, resident])
+  const split = yield* remapSources(kernel, sources, known, measure, [...parts.lists, resident])
   const lists = [...split.lists, ...parts.lists]
   measure(new Set(kernel.axes.map((a) => a.name)), lists)
   checkWidths(kernel, params)
   const build = (): Structure => new Structure(kernel, lists, ready, elsewhere.levels, known)
+  yield
   structure = withArguments(kernel, () => {
     const measured = build()
     // Open widths become the longest segment of all axes that share them.
     return measureWidths(measured.levels.values(), params) ? build() : measured
   })
   const { storages, positions, times: levelTimes } = structure
+  yield
   const tables = new Map([...split.tables, ...parts.tables, ...masksOf(kernel, lists, structure, elsewhere)])
   checkClaims(kernel, structure, elsewhere)
   const shared = { kernel, storages, positions, lists, dense, ready }
@@ -94,7 +103,10 @@ export function bindInputs(kernel: Kernel1, inputs: Inputs, options: BindOptions
     if (table) arrays.set(b.name, table)
   }
   if (!options.structureOnly)
-    for (const [name, values] of valuesOf(shared, tables, elsewhere)) arrays.set(name, values)
+    for (const [name, values] of valuesOf(shared, tables, elsewhere)) {
+      arrays.set(name, values)
+      yield
+    }
   for (const p of kernel.params) if (!params.has(p.name)) params.set(p.name, 0)
   checkPaddedFactors(kernel, dense, params)
   const boundSources = [...sources, ...parts.sources, ...wholes]

@@ -2,7 +2,9 @@
  * The driver of a compilation: steps on coordinates, Stage I → II, steps on loops, Stage II → III. Objects are immutable; each lowering
  * runs lazily, once.
  */
+
 import { inPass, resultOrError, SptError } from '../../ast/diagnostics/diagnostic.ts'
+import { type Coroutine, runSync } from '../../ast/work.ts'
 import type { TextOptions } from '../../backends/target.ts'
 import { emit, type ModuleText, TARGETS } from '../../backends/targets/index.ts'
 import type { Kernel1 } from '../../ir/coordinates/stage1.ts'
@@ -10,7 +12,13 @@ import { getOrAdd, memoize } from '../../ir/memoize.ts'
 import { sharedLoops } from '../../ir/statements/clone-loops.ts'
 import type { Kernel2, Kernel3 } from '../../ir/statements/loops.ts'
 import { type LowerOptions, PASSES, POSITIONS } from '../../lower/passes.ts'
-import { checkLowering, lowerToMemory, lowerToPositions, type Observer } from '../../lower/pipeline.ts'
+import {
+  checkLowering,
+  loweringSteps,
+  lowerToMemory,
+  lowerToPositions,
+  type Observer,
+} from '../../lower/pipeline.ts'
 import type { CoordStep } from '../../schedule/coordinates/steps.ts'
 import { applyCoordStep, isLoopStep, isOfOtherAxes, refuseLate } from '../../schedule/coordinates/steps.ts'
 import { alone, automatic } from '../../schedule/default-schedule.ts'
@@ -151,9 +159,18 @@ export class Compilation {
 
   /** Returns the plan (Stage III: launches) for a target; lowered once per target. */
   planFor(options: LowerOptions): Kernel3 {
+    return runSync(this.planningSteps(options))
+  }
+
+  /** `planFor`, with a step for each pass. */
+  *planningSteps(options: LowerOptions): Coroutine<Kernel3> {
     this.#plans ??= new Map()
+    const known = this.#plans.get(planKey(options))
+    if (known) return known
     const observer = this.#origin.observer ? this.#tell : undefined
-    return getOrAdd(this.#plans, planKey(options), () => lowerToMemory(this.loops, observer, options))
+    const plan = yield* loweringSteps(this.loops, observer, options)
+    this.#plans.set(planKey(options), plan)
+    return plan
   }
 
   /** Stores a plan for a target that was lowered elsewhere, such as in another thread. */

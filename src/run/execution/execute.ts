@@ -4,6 +4,7 @@
  */
 import { rangeChecks } from '../../analysis/integers/range-checks.ts'
 import { failWith, invariant, withSources } from '../../ast/diagnostics/diagnostic.ts'
+import { Work } from '../../ast/work.ts'
 import type { Buffer } from '../../ir/statements/loops.ts'
 import {
   type Command,
@@ -148,7 +149,12 @@ export class Executable {
    * Allocates device memory and uploads the data. Throws SptError `device/out-of-memory`, `device/buffer-too-large`,
    * `device/released-module`, `plan/…`.
    */
-  static async create(compiled: Program, bound: Bound, origin: Origin = {}): Promise<Executable> {
+  static async create(
+    compiled: Program,
+    bound: Bound,
+    origin: Origin = {},
+    work: Work = new Work(),
+  ): Promise<Executable> {
     const program = await fitting(compiled, bound)
     const chained = new Chained(program, bound)
     const { resident, shared } = origin
@@ -164,7 +170,7 @@ export class Executable {
         )
       const executable = new Executable(program, bound, memory, chained, origin)
       await pack(executable.#contents, executable.#places, executable.#resident)
-      await executable.#bring((b) => !there.has(b.name))
+      await executable.#bring((b) => !there.has(b.name), work)
       executable.#instead = program.instead?.(bound, memory)
       return executable
     } catch (error) {
@@ -179,11 +185,15 @@ export class Executable {
     return this.#bring((b) => b.role === 'inout')
   }
 
-  async #bring(which: (b: Buffer) => boolean): Promise<void> {
+  async #bring(which: (b: Buffer) => boolean, work?: Work): Promise<void> {
     for (const [name, place] of this.#places) {
       const isFixed = !which(place.buffer) || this.#resident.has(name) || this.#isOthers(name)
       const values = this.bound.arrays.get(name)
-      if (values && !isFixed) await this.#upload(place, values)
+      if (!values || isFixed) continue
+      await work?.checkpoint()
+      work?.begin('upload', name)
+      const upload = this.#upload(place, values)
+      await (work ? work.wait(upload) : upload)
     }
   }
 

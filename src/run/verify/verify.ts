@@ -5,6 +5,7 @@
 
 import { instructionsOf } from '../../analysis/instructions/match.ts'
 import { countText } from '../../ast/print/message-text.ts'
+import { Work } from '../../ast/work.ts'
 import type { DeviceKind } from '../../backends/target.ts'
 import type { Kernel1 } from '../../ir/coordinates/stage1.ts'
 import type { Expr } from '../../ir/expressions/expr.ts'
@@ -51,10 +52,16 @@ export async function verify(
   source: Kernel1,
   executable: Executable,
   options: RefOptions = {},
+  work: Work = new Work(),
 ): Promise<Verification> {
+  await work.checkpoint()
   const bound = await executable.boundFromDevice()
   const precise = { ...options, ...precisionOf(executable.program.plan) }
-  return verifyAgainst(source, executable, expectedOf(source, bound, precise), bound)
+  work.begin('reference')
+  const expected = expectedOf(source, bound, precise)
+  await work.checkpoint()
+  work.begin('compare')
+  return verifyAgainst(source, executable, expected, bound)
 }
 
 /** Verifies against existing results of the reference; `from`: the data they were computed from. */

@@ -3,8 +3,8 @@
  * Coordinates outside the tensor, in blocks at its edges, are exempt.
  */
 import { failWith } from '../../ast/diagnostics/diagnostic.ts'
+import type { Coroutine } from '../../ast/work.ts'
 import { type Column, ENTRY, Frame } from '../../columns/column-engine.ts'
-import type { Coroutine } from '../../columns/coroutines.ts'
 import { compressedAxis, denseAxis, type StoredAxis } from '../../ir/coordinates/axis.ts'
 import { all, type Expr, eq, ge, int, load, lt, variable } from '../../ir/expressions/expr.ts'
 import { substitute } from '../../ir/expressions/expr-tree.ts'

@@ -1,8 +1,8 @@
 /** Level properties (full, compact; Chou et al. 2018) that formats claim, checked on every segment. */
 import { failWith } from '../../ast/diagnostics/diagnostic.ts'
+import type { Coroutine } from '../../ast/work.ts'
 import { MAX_POSITIONS } from '../../columns/allocate.ts'
 import { type Column, ENTRY, type Engine, Frame } from '../../columns/column-engine.ts'
-import type { Coroutine } from '../../columns/coroutines.ts'
 import type { Level } from '../../columns/stored-level.ts'
 import { hasWidth, isDense, isNonunique, isPadded } from '../../ir/coordinates/axis.ts'
 import {

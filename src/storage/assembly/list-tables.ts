@@ -4,8 +4,8 @@
  * indexed by positions.
  */
 
+import type { Coroutine } from '../../ast/work.ts'
 import type { Column, Frame } from '../../columns/column-engine.ts'
-import type { Coroutine } from '../../columns/coroutines.ts'
 import type { StoredAxis } from '../../ir/coordinates/axis.ts'
 import { type CoordinateList, existenceConditions, loadsOfLists } from '../../ir/coordinates/derived-names.ts'
 import { add, and, type Expr, ge, int, load, lt, mul, select, variable } from '../../ir/expressions/expr.ts'

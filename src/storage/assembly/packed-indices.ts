@@ -1,6 +1,7 @@
 /** Packed arrays: indices of levels are packed after assembly, other columns on request; masks have one bit per position. */
+
+import type { Coroutine } from '../../ast/work.ts'
 import { type Column, ENTRY, type Engine, type Frame } from '../../columns/column-engine.ts'
-import type { Coroutine } from '../../columns/coroutines.ts'
 import type { Level } from '../../columns/stored-level.ts'
 import { hasIndices, hasWidth, indexBits } from '../../ir/coordinates/axis.ts'
 import { add, call, type Expr, eq, int, load, lt, mul, select, variable } from '../../ir/expressions/expr.ts'

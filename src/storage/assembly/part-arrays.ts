@@ -1,7 +1,7 @@
 /** Assembly of one part of a tensor: its arrays, or their sizes only. */
 
+import type { Coroutine } from '../../ast/work.ts'
 import type { Column, Frame } from '../../columns/column-engine.ts'
-import type { Coroutine } from '../../columns/coroutines.ts'
 import type { Proved } from '../../formats/proof/prove.ts'
 import { chainTo } from '../../ir/coordinates/axis.ts'
 import type { PartInstance } from '../../ir/formats/format.ts'

@@ -4,9 +4,9 @@
  */
 
 import { invariant } from '../../ast/diagnostics/diagnostic.ts'
+import type { Coroutine } from '../../ast/work.ts'
 import { MAX_POSITIONS } from '../../columns/allocate.ts'
 import type { Column, Frame } from '../../columns/column-engine.ts'
-import type { Coroutine } from '../../columns/coroutines.ts'
 import type { SortKey, Starts } from '../../columns/engine-operands.ts'
 import type { Level } from '../../columns/stored-level.ts'
 import { arraysOfLevel } from '../../columns/stored-level.ts'

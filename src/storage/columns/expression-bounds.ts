@@ -2,8 +2,8 @@
 import { HIGHEST, type Interval, interval, type NamedRange } from '../../analysis/integers/interval.ts'
 import { boundsOf, overflowIn, type ReadRange } from '../../analysis/integers/ranges.ts'
 import { failWith } from '../../ast/diagnostics/diagnostic.ts'
+import type { Coroutine } from '../../ast/work.ts'
 import type { Column, Frame } from '../../columns/column-engine.ts'
-import type { Coroutine } from '../../columns/coroutines.ts'
 import type { OpenSortKey, SortKey } from '../../columns/engine-operands.ts'
 import { add, call, type Expr, int, lt, select } from '../../ir/expressions/expr.ts'
 

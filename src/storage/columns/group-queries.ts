@@ -2,8 +2,9 @@
  * Counts, ranks and minima of groups of entries: entries are sorted such that groups are runs, unless the engine ranks
  * unsorted entries. A device keeps the entries sorted, because the next step often needs the same order.
  */
+
+import type { Coroutine } from '../../ast/work.ts'
 import type { Column, Frame } from '../../columns/column-engine.ts'
-import type { Coroutine } from '../../columns/coroutines.ts'
 import type {
   CountQuery,
   GroupQuery,

@@ -1,8 +1,8 @@
 /** Permutations by sorting: all coordinates of a dimension, stored or not, by a format's sort key. */
 import { decidedBy, neededBy } from '../../analysis/dependence/query-dependence.ts'
 import { failWith, invariant } from '../../ast/diagnostics/diagnostic.ts'
+import type { Coroutine } from '../../ast/work.ts'
 import { type Column, ENTRY, Frame } from '../../columns/column-engine.ts'
-import type { Coroutine } from '../../columns/coroutines.ts'
 import type { Scope } from '../../columns/engine-operands.ts'
 import { add, div, type Expr, int, load, mul, variable } from '../../ir/expressions/expr.ts'
 import type { Sort } from '../../ir/formats/format.ts'

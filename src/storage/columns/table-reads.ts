@@ -6,8 +6,8 @@
  */
 import { HIGHEST, type Interval, LOWEST, type NamedRange } from '../../analysis/integers/interval.ts'
 import { failWith, type Span } from '../../ast/diagnostics/diagnostic.ts'
+import type { Coroutine } from '../../ast/work.ts'
 import { type Column, ENTRY, type Frame } from '../../columns/column-engine.ts'
-import type { Coroutine } from '../../columns/coroutines.ts'
 import { all, binary, type Expr, ge, int, load, lt, select, variable } from '../../ir/expressions/expr.ts'
 import { freeVars, rewriteExpr, substitute } from '../../ir/expressions/expr-tree.ts'
 import { segmentsOf } from '../../ir/formats/format-tables.ts'

@@ -3,8 +3,9 @@
  * expression over the position, evaluated on use. Only parents in ragged and compressed levels are materialised as
  * columns.
  */
+
+import type { Coroutine } from '../../ast/work.ts'
 import { type Column, ENTRY, type Engine, Frame } from '../../columns/column-engine.ts'
-import type { Coroutine } from '../../columns/coroutines.ts'
 import type { Order } from '../../columns/engine-operands.ts'
 import type { Level } from '../../columns/stored-level.ts'
 import { hasIndices, hasWidth, isPadded, isSparse, type StoredAxis } from '../../ir/coordinates/axis.ts'

@@ -1,8 +1,8 @@
 /** Stored values or dense arrays to coordinates, on the host. */
 import { failWith } from '../../ast/diagnostics/diagnostic.ts'
+import { runSync } from '../../ast/work.ts'
 import { allocate, ascending, gather, withScratchPool } from '../../columns/allocate.ts'
 import { Frame } from '../../columns/column-engine.ts'
-import { runSync } from '../../columns/coroutines.ts'
 import type { Level } from '../../columns/stored-level.ts'
 import { variable } from '../../ir/expressions/expr.ts'
 import type { TypedArray } from '../../ir/values/arrays.ts'

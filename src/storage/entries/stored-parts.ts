@@ -1,8 +1,8 @@
 /** Tensors in formats and compositions on the host, and their conversion back to coordinates. */
 
+import { runSync } from '../../ast/work.ts'
 import { ascending, concat, withScratchPool } from '../../columns/allocate.ts'
 import { Frame } from '../../columns/column-engine.ts'
-import { runSync } from '../../columns/coroutines.ts'
 import type { Level, PlacedEntries } from '../../columns/stored-level.ts'
 import { provedOf } from '../../formats/proof/prove.ts'
 import { variable } from '../../ir/expressions/expr.ts'

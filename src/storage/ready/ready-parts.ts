@@ -2,8 +2,8 @@
 
 import { neededBy } from '../../analysis/dependence/query-dependence.ts'
 import { failWith } from '../../ast/diagnostics/diagnostic.ts'
+import { type Coroutine, runSync } from '../../ast/work.ts'
 import type { Column, Frame } from '../../columns/column-engine.ts'
-import { type Coroutine, runSync } from '../../columns/coroutines.ts'
 import type { Scope } from '../../columns/engine-operands.ts'
 import { binary, type Expr, not, variable } from '../../ir/expressions/expr.ts'
 import { someExpr } from '../../ir/expressions/expr-tree.ts'

@@ -2,8 +2,8 @@
 
 import { failWith } from '../../ast/diagnostics/diagnostic.ts'
 import { LEVEL_ARRAYS } from '../../ast/nodes/axis-kinds.ts'
+import { runSync } from '../../ast/work.ts'
 import type { Frame } from '../../columns/column-engine.ts'
-import { runSync } from '../../columns/coroutines.ts'
 import type { Level } from '../../columns/stored-level.ts'
 import { arraysOfAxis, hasIndptr, isPadded, parentOf, type StoredAxis } from '../../ir/coordinates/axis.ts'
 import type { FormatInstance, Table } from '../../ir/formats/format.ts'

@@ -3,8 +3,8 @@
  * load. Coordinates outside of the axes, or that the inverse does not map back, are rejected.
  */
 import { failWith, invariant } from '../../ast/diagnostics/diagnostic.ts'
+import type { Coroutine } from '../../ast/work.ts'
 import type { Column, Frame } from '../../columns/column-engine.ts'
-import type { Coroutine } from '../../columns/coroutines.ts'
 import type { Scope } from '../../columns/engine-operands.ts'
 import type { GivenList } from '../../columns/frame-knowledge.ts'
 import type { CoordinateList } from '../../ir/coordinates/derived-names.ts'

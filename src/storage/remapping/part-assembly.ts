@@ -1,8 +1,8 @@
 /** Coordinate remapping of one part: the coordinates of its entries in its format. */
 
 import { neededBy, rankFrom } from '../../analysis/dependence/query-dependence.ts'
+import type { Coroutine } from '../../ast/work.ts'
 import type { Column, Frame } from '../../columns/column-engine.ts'
-import type { Coroutine } from '../../columns/coroutines.ts'
 import type { Scope } from '../../columns/engine-operands.ts'
 import type { Level, PlacedEntries } from '../../columns/stored-level.ts'
 import type { Proved } from '../../formats/proof/prove.ts'

@@ -1,7 +1,7 @@
 /** Partitioning of entries by the part of a composition, along its decision tree. */
 import { failWith, type Span } from '../../ast/diagnostics/diagnostic.ts'
+import type { Coroutine } from '../../ast/work.ts'
 import type { Column, Frame } from '../../columns/column-engine.ts'
-import type { Coroutine } from '../../columns/coroutines.ts'
 import type { Scope } from '../../columns/engine-operands.ts'
 import { add, binary, type Expr, eq, ge, int, lt, select } from '../../ir/expressions/expr.ts'
 import type { Instance } from '../../ir/formats/format.ts'

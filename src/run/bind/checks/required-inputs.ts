@@ -1,6 +1,6 @@
 /** Checks that all required inputs, and the structure of sparse outputs, are bound. */
 import { failWith, SptError } from '../../../ast/diagnostics/diagnostic.ts'
-import { runSync } from '../../../columns/coroutines.ts'
+import { runSync } from '../../../ast/work.ts'
 import { chainTo, isDense } from '../../../ir/coordinates/axis.ts'
 import type { Kernel1 } from '../../../ir/coordinates/stage1.ts'
 import { checkLevelProperty } from '../../../storage/assembly/level-property-checks.ts'

@@ -1,7 +1,7 @@
 /** Tensors that are bound as ready-made parts: validated, not rebuilt. Their coordinates follow from the inverse maps of the formats. */
 import { failWith } from '../../../ast/diagnostics/diagnostic.ts'
+import { runSync } from '../../../ast/work.ts'
 import { ascending, concat } from '../../../columns/allocate.ts'
-import { runSync } from '../../../columns/coroutines.ts'
 import { isDense, isPadded, isSparse, type StoredAxis } from '../../../ir/coordinates/axis.ts'
 import type { CoordinateList } from '../../../ir/coordinates/derived-names.ts'
 import type { Buffer1, Kernel1 } from '../../../ir/coordinates/stage1.ts'

@@ -1,5 +1,6 @@
 /** Conversion of results from storage order back to the caller's coordinates. */
 import { failWith, invariant } from '../../../ast/diagnostics/diagnostic.ts'
+import { runSync } from '../../../ast/work.ts'
 import { allocate } from '../../../columns/allocate.ts'
 import { chainTo } from '../../../ir/coordinates/axis.ts'
 import type { Buffer1, Kernel1 } from '../../../ir/coordinates/stage1.ts'
@@ -91,7 +92,7 @@ export function routeOf(input: RouteInput, name: string): Route {
   if (direct) return direct
   const columns = fullColumns(t.axes, bindPlan(kernel).axes, known.extents, input.sources)
   const all = new EntryList(name, t.axes, () => ({ columns, tensor: null }))
-  const { lists } = remapSources(kernel, [...input.sources, all], known)
+  const { lists } = runSync(remapSources(kernel, [...input.sources, all], known))
   return {
     columns,
     parts: lists.flatMap((p) => {

@@ -3,8 +3,8 @@
  * coordinate are determined by all sources over the replaced axes together, so tensors of one structure are split identically.
  */
 import { failWith } from '../../../ast/diagnostics/diagnostic.ts'
+import { type Coroutine, runSync, within } from '../../../ast/work.ts'
 import { allocate, concat, gather, withScratchPool } from '../../../columns/allocate.ts'
-import { runSync } from '../../../columns/coroutines.ts'
 import { provedOf } from '../../../formats/proof/prove.ts'
 import { isDense } from '../../../ir/coordinates/axis.ts'
 import type { Kernel1, Reformat } from '../../../ir/coordinates/stage1.ts'
@@ -35,13 +35,13 @@ export type Measure = (axes: ReadonlySet<string>, lists: readonly EntryList[]) =
  * Remaps all sources. `ready`: axes of ready-made parts, and axes whose arrays are elsewhere. Throws SptError `format/…` if a format is
  * wrong: a coordinate in two parts, in no part, or out of range.
  */
-export function remapSources(
+export function* remapSources(
   kernel: Kernel1,
   sources: readonly EntryList[],
   known: FormatOperands,
   measure: Measure = () => {},
   ready: readonly Part[] = [],
-): Remapped {
+): Coroutine<Remapped> {
   let lists = sources
   const tables = new Map<string, Int32Array>()
   const times = new Map<Reformat, number>()
@@ -54,7 +54,8 @@ export function remapSources(
     // All parts of this format are ready-made. Continuing would build an empty tensor, which not every format permits.
     if (mine.length === 0 && ready.some((p) => isPartOf(p, r))) continue
     checkPrefixes(r, lists, mine)
-    const fresh = reformat(kernel, r, mine, known, tables)
+    yield
+    const fresh = yield* reformat(kernel, r, mine, known, tables)
     lists = [...lists.filter((p) => !mine.includes(p)), ...fresh]
     times.set(r, performance.now() - start)
   }
@@ -94,13 +95,13 @@ function checkPrefixes(r: Reformat, lists: readonly EntryList[], mine: readonly 
   }
 }
 
-function reformat(
+function* reformat(
   kernel: Kernel1,
   r: Reformat,
   mine: readonly EntryList[],
   known: FormatOperands,
   tables: Map<string, Int32Array>,
-): EntryList[] {
+): Coroutine<EntryList[]> {
   const from = r.from.map((a) => a.name)
   const { members, first } = distinctLists(mine, from)
   const union = from.map((_, d) => concat(members.map((p) => p.over(from)[d]!)))
@@ -108,7 +109,8 @@ function reformat(
   const out: EntryList[] = []
   const [alone] = members.length === 1 ? members : []
   const asBound = alone?.order === 'ascending' && alone.axes.join() === from.join()
-  remapParts(r.instance, union, values, known, asBound).forEach((placed, k) => {
+  const remapped = yield* remapping(r.instance, union, values, known, asBound)
+  remapped.forEach((placed, k) => {
     const { entries } = placed
     for (const [name, table] of placed.tables) tables.set(name, table)
     const { order } = r.instance.parts[k]!.instance
@@ -203,29 +205,35 @@ interface RemappedPart {
  * @param ascending entries are known to ascend, so that no two are equal
  * @throws SptError `format/overlap`, `format/leak`, `format/map-range`, `format/not-inverse`, `format/map-overflow`
  */
-export function remapParts(
+export const remapParts = (...args: Parameters<typeof remapping>): readonly RemappedPart[] =>
+  runSync(remapping(...args))
+
+function remapping(
   to: Instance,
   coords: readonly Int32Array[],
   entryValues: EntryValues | null,
   given: FormatOperands,
   ascending = false,
-): readonly RemappedPart[] {
+): Coroutine<readonly RemappedPart[]> {
   const shape = to.over.map((a) => given.extents.get(a.name) ?? 0)
   const { values = null, dtype = 'f32' } = entryValues ?? {}
   const tensor = { kind: 'coords', shape, coords, values, dtype, ascending } as const
-  return withScratchPool(() => {
-    const options = { given, fill: 0, sets: setTrees(given, to, shape) }
-    return runSync(
-      forEachPart<TypedArray, RemappedPart>(HOST, tensor, to, options, function* (part, _k, frame, context) {
-        const { instance } = part
-        const proved = provedOf(instance, to.over)
-        const { coordinates, tables } = yield* remapCoordinates(frame, part, context, proved)
-        const columns = instance.order.map((name) => valuesOf(frame, coordinates.get(name)!))
-        for (const c of columns) frame.keep(c)
-        const entries = frame.entry as Int32Array | null
-        frame.release()
-        return { entries, columns, tables: tables as RemappedPart['tables'] }
-      }),
-    )
-  })
+  const options = { given, fill: 0, sets: setTrees(given, to, shape) }
+  const steps = forEachPart<TypedArray, RemappedPart>(
+    HOST,
+    tensor,
+    to,
+    options,
+    function* (part, _k, frame, context) {
+      const { instance } = part
+      const proved = provedOf(instance, to.over)
+      const { coordinates, tables } = yield* remapCoordinates(frame, part, context, proved)
+      const columns = instance.order.map((name) => valuesOf(frame, coordinates.get(name)!))
+      for (const c of columns) frame.keep(c)
+      const entries = frame.entry as Int32Array | null
+      frame.release()
+      return { entries, columns, tables: tables as RemappedPart['tables'] }
+    },
+  )
+  return within(steps, withScratchPool)
 }

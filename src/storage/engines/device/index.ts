@@ -14,8 +14,8 @@
  */
 import { failWith, type Span } from '../../../ast/diagnostics/diagnostic.ts'
 import { countText } from '../../../ast/print/message-text.ts'
+import { waitFor } from '../../../ast/work.ts'
 import { FEWER_POSITIONS } from '../../../columns/allocate.ts'
-import { waitFor } from '../../../columns/coroutines.ts'
 import { provenance } from '../../../formats/proof/provenance.ts'
 import type { Instance } from '../../../ir/formats/format.ts'
 import type { Dtype } from '../../../ir/values/dtype.ts'

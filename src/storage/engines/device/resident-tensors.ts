@@ -2,7 +2,7 @@
 
 import { failWith, invariant } from '../../../ast/diagnostics/diagnostic.ts'
 import type { LevelArray } from '../../../ast/nodes/axis-kinds.ts'
-import { type Coroutine, waitFor } from '../../../columns/coroutines.ts'
+import { type Coroutine, waitFor } from '../../../ast/work.ts'
 import type { Level } from '../../../columns/stored-level.ts'
 import { arraysOfLevel, withArrays } from '../../../columns/stored-level.ts'
 import type { StoredAxis } from '../../../ir/coordinates/axis.ts'

@@ -1,6 +1,7 @@
 /** Reductions of groups of sorted entries, and values of entries, as columns. */
+
+import { ready } from '../../../ast/work.ts'
 import { allocate, borrow } from '../../../columns/allocate.ts'
-import { ready } from '../../../columns/coroutines.ts'
 import { changes, largest } from '../../../columns/key-columns.ts'
 import { lexicographic } from '../../../columns/lexicographic-sort.ts'
 import { variable } from '../../../ir/expressions/expr.ts'

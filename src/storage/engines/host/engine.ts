@@ -1,6 +1,7 @@
 /** The operations of conversion on typed arrays; entries are not sorted if ranks can be computed without sorting. */
+
+import { ready } from '../../../ast/work.ts'
 import { allocate, borrowExact, rejectCount, release } from '../../../columns/allocate.ts'
-import { ready } from '../../../columns/coroutines.ts'
 import type { OpenSortKey } from '../../../columns/engine-operands.ts'
 import { largest, nonNegative } from '../../../columns/key-columns.ts'
 import { isSorted, lexicographic } from '../../../columns/lexicographic-sort.ts'

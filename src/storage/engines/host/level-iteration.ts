@@ -1,8 +1,8 @@
 /** Level iteration: parents of positions, set bits of masks, stream compaction. */
 
+import { ready } from '../../../ast/work.ts'
 import { allocate, borrowExact } from '../../../columns/allocate.ts'
 import { ENTRY, Frame } from '../../../columns/column-engine.ts'
-import { ready } from '../../../columns/coroutines.ts'
 import { type Expr, variable } from '../../../ir/expressions/expr.ts'
 import { rewriteExpr } from '../../../ir/expressions/expr-tree.ts'
 import type { TypedArray } from '../../../ir/values/arrays.ts'

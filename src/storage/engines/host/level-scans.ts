@@ -1,7 +1,8 @@
 /** Scans for level assembly: run numbers, segment ends, offsets, and masks, each in one or two passes. */
+
+import { ready } from '../../../ast/work.ts'
 import { allocate, borrowExact } from '../../../columns/allocate.ts'
 import { ENTRY } from '../../../columns/column-engine.ts'
-import { ready } from '../../../columns/coroutines.ts'
 import type { Starts } from '../../../columns/engine-operands.ts'
 import { changes, markChanges } from '../../../columns/key-columns.ts'
 import { bitCount } from '../../../ir/values/packed-fields.ts'

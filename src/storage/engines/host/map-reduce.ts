@@ -1,9 +1,9 @@
 /** Maps and reductions over the entries of a frame: expressions in chunks, and frequent patterns in a single pass. */
 import { failWith } from '../../../ast/diagnostics/diagnostic.ts'
+import { ready } from '../../../ast/work.ts'
 import { borrowExact, MAX_POSITIONS } from '../../../columns/allocate.ts'
 import { ENTRY, type Engine, type Frame } from '../../../columns/column-engine.ts'
 import { checkWords } from '../../../columns/coordmap.ts'
-import { ready } from '../../../columns/coroutines.ts'
 import { digitOf, writeDigit } from '../../../columns/expression-kernels.ts'
 import type { Column, Names, Program, Step } from '../../../columns/expression-program.ts'
 import { CHUNK, compile } from '../../../columns/expression-program.ts'

@@ -1,7 +1,7 @@
 /** Scatter of values to the positions of their entries, with sums at equal positions; partition of entries. */
 
+import { ready } from '../../../ast/work.ts'
 import { allocate, borrowExact, gatherInto } from '../../../columns/allocate.ts'
-import { ready } from '../../../columns/coroutines.ts'
 import type { PlacedEntries } from '../../../columns/stored-level.ts'
 import type { Expr } from '../../../ir/expressions/expr.ts'
 import type { TypedArray } from '../../../ir/values/arrays.ts'

@@ -1,7 +1,7 @@
 /** Level iteration: parents of positions, set bits of masks, stream compaction, padding of segments. */
 import { invariant } from '../../../../ast/diagnostics/diagnostic.ts'
+import type { Coroutine } from '../../../../ast/work.ts'
 import { ENTRY, type Engine, Frame } from '../../../../columns/column-engine.ts'
-import type { Coroutine } from '../../../../columns/coroutines.ts'
 import type { PaddedSegments } from '../../../../columns/engine-operands.ts'
 import type { Level } from '../../../../columns/stored-level.ts'
 import {

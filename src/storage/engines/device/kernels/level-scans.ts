@@ -1,6 +1,6 @@
 /** Scans for level assembly: run numbers, segment ends, offsets, and masks with atomic updates. */
 import { invariant } from '../../../../ast/diagnostics/diagnostic.ts'
-import type { Coroutine } from '../../../../columns/coroutines.ts'
+import type { Coroutine } from '../../../../ast/work.ts'
 import type { Starts } from '../../../../columns/engine-operands.ts'
 import type { Expr } from '../../../../ir/expressions/expr.ts'
 import { add, binary, call, div, eq, int, lt, mod, mul, variable } from '../../../../ir/expressions/expr.ts'

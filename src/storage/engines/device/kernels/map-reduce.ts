@@ -1,7 +1,7 @@
 /** Maps and reductions over the entries of a frame, as launches. */
 
+import { type Coroutine, waitFor } from '../../../../ast/work.ts'
 import { ENTRY } from '../../../../columns/column-engine.ts'
-import { type Coroutine, waitFor } from '../../../../columns/coroutines.ts'
 import { unknownName } from '../../../../columns/frame-knowledge.ts'
 import {
   add,

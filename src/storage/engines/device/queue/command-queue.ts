@@ -5,9 +5,9 @@
 
 import { failWith } from '../../../../ast/diagnostics/diagnostic.ts'
 import { countText } from '../../../../ast/print/message-text.ts'
+import { type Coroutine, runAsync, waitFor } from '../../../../ast/work.ts'
 import { FEWER_POSITIONS } from '../../../../columns/allocate.ts'
 import type { Engine, Frame } from '../../../../columns/column-engine.ts'
-import { type Coroutine, runAsync, waitFor } from '../../../../columns/coroutines.ts'
 import { int } from '../../../../ir/expressions/expr.ts'
 import { arrayClass } from '../../../../ir/values/arrays.ts'
 import type { Dtype } from '../../../../ir/values/dtype.ts'

@@ -4,7 +4,7 @@
  * runs need no pass, because passes are stable.
  */
 
-import type { Coroutine } from '../../../../columns/coroutines.ts'
+import type { Coroutine } from '../../../../ast/work.ts'
 import type { SortKey } from '../../../../columns/engine-operands.ts'
 import {
   add,

@@ -1,6 +1,6 @@
 /** Partition of entries by a small number: sorts by it and splits the result into one frame per value. */
 
-import { type Coroutine, waitFor } from '../../../../columns/coroutines.ts'
+import { type Coroutine, waitFor } from '../../../../ast/work.ts'
 import { add, binary, type Expr, load, variable } from '../../../../ir/expressions/expr.ts'
 import { when } from '../../../../ir/statements/statement-builders.ts'
 import type { Column } from '../kernels/kernel-builder.ts'

@@ -1,0 +1,154 @@
+/**
+ * Long work as coroutines: generators that yield promises, or `undefined` between two steps. A host call runs a coroutine to its end at
+ * once (`runSync`); `Work` runs it with pauses, in which timers and signals are handled, until an `AbortSignal` aborts it.
+ */
+import { invariant } from './diagnostics/diagnostic.ts'
+import { expectValue, FUNCTION, SIGNAL } from './diagnostics/value-kinds.ts'
+
+export type Coroutine<T> = Generator<Promise<unknown> | undefined, T, unknown>
+
+export function* waitFor<T>(promise: Promise<T>): Coroutine<T> {
+  return (yield promise) as T
+}
+
+// biome-ignore lint/correctness/useYield: it waits for nothing
+export function* ready<T>(value: T): Coroutine<T> {
+  return value
+}
+
+/** Runs a coroutine that never waits. */
+export function runSync<T>(steps: Coroutine<T>): T {
+  for (;;) {
+    const { done, value } = steps.next()
+    if (done) return value
+    invariant(value === undefined, 'the host waits for nothing')
+  }
+}
+
+/** Runs a coroutine and awaits its promises; `around` wraps each segment of execution between two waits. */
+export async function runAsync<T>(
+  steps: Coroutine<T>,
+  around: <R>(resume: () => R) => R = (resume) => resume(),
+  pause: () => Promise<void> | undefined = () => undefined,
+): Promise<T> {
+  try {
+    let step = around(() => steps.next())
+    while (!step.done) {
+      let value: unknown
+      try {
+        value = await (step.value ?? pause())
+      } catch (e) {
+        step = around(() => steps.throw(e))
+        continue
+      }
+      step = around(() => steps.next(value))
+    }
+    return step.value
+  } finally {
+    // Also ends the generators that this generator delegates to.
+    steps.return(undefined as never)
+  }
+}
+
+/** A coroutine whose segments run within `around`. */
+export function* within<T>(steps: Coroutine<T>, around: <R>(resume: () => R) => R): Coroutine<T> {
+  let step = around(() => steps.next())
+  while (!step.done) {
+    const value = yield step.value
+    step = around(() => steps.next(value))
+  }
+  return step.value
+}
+
+/** A part of a long call that has begun. */
+export interface Progress {
+  /** A phase, such as `lower`, `compile`, `convert` or `upload`. */
+  readonly phase: string
+  /** The item of the phase: a pass, a kernel, a tensor or a file. */
+  readonly item?: string
+}
+
+/** Options of long calls. */
+export interface WorkOptions {
+  /** Ends the call: it rejects with the reason of the signal, and leaves nothing allocated. */
+  readonly signal?: AbortSignal | undefined
+  /** Called when a part of the call begins. */
+  readonly onProgress?: ((progress: Progress) => void) | undefined
+}
+
+/** Names of `WorkOptions`. */
+export const WORK_OPTIONS = ['signal', 'onProgress'] as const
+
+/** Milliseconds of work without a pause. */
+const INTERVAL_MS = 20
+
+/** A call in progress: its signal, its progress, and its pauses. */
+export class Work {
+  readonly #signal: AbortSignal | undefined
+  readonly #onProgress: WorkOptions['onProgress']
+  #last = performance.now()
+
+  /** @throws SptError `api/argument`, and the reason of a signal that has aborted */
+  constructor({ signal, onProgress }: WorkOptions = {}) {
+    if (signal !== undefined) expectValue('signal', signal, SIGNAL)
+    if (onProgress !== undefined) expectValue('onProgress', onProgress, FUNCTION)
+    this.#signal = signal
+    this.#onProgress = onProgress
+    signal?.throwIfAborted()
+  }
+
+  /** Reports that a part begins. @throws the reason of an aborted signal */
+  begin(phase: string, item?: string): void {
+    this.#signal?.throwIfAborted()
+    this.#onProgress?.(item === undefined ? { phase } : { phase, item })
+  }
+
+  /** Yields to the event loop if other events have waited for some time. Rejects with the reason of an aborted signal. */
+  checkpoint = async (): Promise<void> => {
+    if (performance.now() - this.#last > INTERVAL_MS) {
+      await nextTask()
+      this.#last = performance.now()
+    }
+    this.#signal?.throwIfAborted()
+  }
+
+  /** Runs a coroutine, with checkpoints where it yields nothing. */
+  run<T>(steps: Coroutine<T>): Promise<T> {
+    return runAsync(steps, undefined, this.checkpoint)
+  }
+
+  /** Awaits an operation of a device or a file, and abandons it when the signal aborts; `undo` then frees its result. */
+  async wait<T>(operation: Promise<T>, undo: (late: T) => void = () => {}): Promise<T> {
+    const signal = this.#signal
+    if (!signal) return operation
+    let onAbort: (() => void) | undefined
+    const aborted = new Promise<never>((_, reject) => {
+      onAbort = () => reject(signal.reason)
+      signal.addEventListener('abort', onAbort, { once: true })
+      if (signal.aborted) onAbort()
+    })
+    try {
+      return await Promise.race([operation, aborted])
+    } catch (e) {
+      if (signal.aborted) operation.then(undo, () => undefined)
+      throw e
+    } finally {
+      signal.removeEventListener('abort', onAbort!)
+    }
+  }
+}
+
+/** Resolves in a later task of the event loop, without the minimum delay of timers. */
+function nextTask(): Promise<void> {
+  const { setImmediate: soon } = globalThis as { setImmediate?: (f: () => void) => void }
+  return new Promise((resolve) => {
+    if (soon) return soon(resolve)
+    const { port1, port2 } = new MessageChannel()
+    const received = (): void => {
+      port1.close()
+      resolve()
+    }
+    Object.assign(port1, { onmessage: received })
+    port2.postMessage(0)
+  })
+}
