@@ -7,6 +7,7 @@
  *
  * `--sets`: files of the folder, or matrices of generated families.
  */
+import { flatInputs } from '../src/api/inputs/flat-inputs.ts'
 import { devices, type Kernel, load } from '../src/node.ts'
 import { geometricMean } from './gpu/statistics.ts'
 import { JUDGED, memberSets, tensorsFor } from './sketches/judged.ts'
@@ -33,8 +34,8 @@ for (const of of JUDGED.filter((j) => j.order === 2 && kernels.includes(j.kernel
     const inputs = { tensors, params: of.params, seed: 1 }
     const kernel = (await load(packageFile(`kernels/${of.file}.spt`))).kernel(of.kernel)
     const time = async (k: Kernel): Promise<number> => {
-      const compiled = await k.compile(device)
-      const prepared = await compiled.prepare(inputs)
+      const compiled = await k.build(device)
+      const prepared = await compiled.bind(...flatInputs(inputs))
       try {
         const { ok, problems } = await prepared.verify({ sample: { count: 200 } })
         if (!ok) throw new Error(`${of.kernel} on ${set.name}: ${problems[0]}`)

@@ -86,8 +86,8 @@ async function measured(name: string, A: Csr, width: number): Promise<Timing[]> 
   for (const [schedule, expected] of times)
     try {
       if (expected > most && !schedule.startsWith(UNASKED)) continue
-      const compiled = await (await underSchedule(problem, schedule)).compileSchedule(cpu)
-      const prepared = await compiled.prepare({ tensors: problem.tensors, params: problem.params, seed: 1 })
+      const compiled = await (await underSchedule(problem, schedule)).build(cpu, { auto: false })
+      const prepared = await compiled.bind({ ...problem.tensors, ...problem.params }, { seed: 1 })
       ready.push({ schedule, compiled, prepared })
     } catch (e) {
       console.log(`  ${schedule}: ${refusal(e)}`)

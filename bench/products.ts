@@ -5,7 +5,7 @@
  */
 
 import { basename } from 'node:path'
-import { devices, load, type PreparedKernel, readTensor, type ValueArray } from '../src/node.ts'
+import { type Binding, devices, load, readTensor, type ValueArray } from '../src/node.ts'
 import type { CoordTensor, Tensor } from '../src/storage/tensor.ts'
 import { contest, duel, type Result, timed } from './contest.ts'
 import { type LibraryFigure, mlSparseMatrix } from './library.ts'
@@ -69,15 +69,17 @@ async function prepare(
   schedules: readonly string[],
   tensors: Readonly<Record<string, Tensor | ValueArray>>,
   params: Readonly<Record<string, number>>,
-): Promise<Map<string, PreparedKernel>> {
+): Promise<Map<string, Binding>> {
   const program = await load(packageFile(`kernels/${file}`))
   const device = await devices.cpu()
-  const out = new Map<string, PreparedKernel>()
+  const out = new Map<string, Binding>()
   for (const s of schedules) {
     const plain = program.kernel(kernel)
     if (s !== 'none' && !plain.schedules.includes(s)) continue
-    const compiled = await (s === 'none' ? plain.compileSchedule(device) : plain.schedule(s).compile(device))
-    out.set(s, await compiled.prepare({ tensors, params }))
+    const compiled = await (s === 'none'
+      ? plain.build(device, { auto: false })
+      : plain.schedule(s).build(device))
+    out.set(s, await compiled.bind({ ...tensors, ...params }))
   }
   return out
 }
@@ -86,7 +88,7 @@ async function prepare(
 async function compete(
   kernel: string,
   o: Options,
-  ours: ReadonlyMap<string, PreparedKernel>,
+  ours: ReadonlyMap<string, Binding>,
   output: string,
   expected: Float32Array,
   others: Readonly<Record<string, () => void>>,

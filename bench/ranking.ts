@@ -12,7 +12,9 @@
  * the time goes: with `--stage ranking` all in one process. `--threads` prints seconds of the clock instead, of the same points
  * with so many threads beside the first, which have to begin and to compile themselves: each in a new process.
  */
+
 import { createHash } from 'node:crypto'
+import { flatInputs } from '../src/api/inputs/flat-inputs.ts'
 import { type Kernel, load, type Tensor } from '../src/node.ts'
 import { Random } from '../src/run/bind/sources/random-tensors.ts'
 import { costPrior, predictor } from '../src/search/ranking/cost-model.ts'
@@ -74,7 +76,7 @@ async function ranking(matrix: string): Promise<Ranking> {
   const marks = [cpu()]
   const predict = predictor(kernel, { device: 'cuda', inputs: given })
   marks.push(cpu())
-  const space = await kernel.space(spaceName).bind('cuda', { ...given, processors: 132 })
+  const space = await kernel.space(spaceName).bind('cuda', ...flatInputs({ ...given, processors: 132 }))
   const random = new Random(7)
   const points = Array.from(
     { length: wanted },
@@ -125,7 +127,7 @@ async function threaded(
   const kernel = await kernelOf()
   const given = boundTo(kernel, await matrixOf(matrix))
   const predict = predictor(kernel, { device: 'cuda', inputs: given })
-  const space = await kernel.space(spaceName).bind('cuda', { ...given, processors: 132 })
+  const space = await kernel.space(spaceName).bind('cuda', ...flatInputs({ ...given, processors: 132 }))
   const random = new Random(7)
   const points = Array.from(
     { length: wanted },
@@ -149,7 +151,7 @@ async function choice(matrix: string, other: string): Promise<Choice> {
   const kernel = await kernelOf()
   const took = async (given: ReturnType<typeof boundTo>): Promise<number> => {
     const start = cpu()
-    await kernel.schedule('auto').choose('cuda', { ...given, capability: 9, processors: 132 })
+    await kernel.schedule('auto').choose('cuda', ...flatInputs({ ...given, capability: 9, processors: 132 }))
     return cpu() - start
   }
   const [a, b] = [boundTo(kernel, await matrixOf(matrix)), boundTo(kernel, await matrixOf(other))]

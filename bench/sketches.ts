@@ -15,7 +15,8 @@
  * timed again, interleaved.
  */
 import { parseArgs } from 'node:util'
-import { type Device, devices, type Kernel, load, type RunInputs, SptError, Workspace } from '../src/node.ts'
+import type { RunInputs } from '../src/api/inputs/bound-inputs.ts'
+import { type Device, devices, type Kernel, load, SptError, Workspace } from '../src/node.ts'
 import { referenceExtent } from '../src/search/evaluate/reference-extent.ts'
 import { sketches } from '../src/search/spaces/sketches.ts'
 import { count } from '../src/search/spaces/survey.ts'

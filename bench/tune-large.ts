@@ -6,7 +6,9 @@
  *
  * `--wait`: begins once the file is there, with the matrix made.
  */
+
 import { existsSync } from 'node:fs'
+import { flatInputs } from '../src/api/inputs/flat-inputs.ts'
 import { devices, load } from '../src/node.ts'
 import { costModel, costPrior, predictor, tune } from '../src/search.ts'
 import { inputs as inputsOf, structured } from './gpu/declared.ts'
@@ -31,7 +33,9 @@ const inputs = { tensors, params: { d: count('width', 128) }, seed: 1 }
 
 const begin = performance.now()
 const since = (): string => `${((performance.now() - begin) / 1000).toFixed(1)} s`
-const space = await kernel.space(kind === 'cpu' ? 'cpu_space' : 'gpu_space').bind(device, inputs)
+const space = await kernel
+  .space(kind === 'cpu' ? 'cpu_space' : 'gpu_space')
+  .bind(device, ...flatInputs(inputs))
 console.log(`${since()} space ${space.name}`)
 const predict = costModel(kind) && predictor(kernel, { device: kind, inputs })
 console.log(`${since()} statistics`)

@@ -10,9 +10,11 @@
  * a GPU, and, after N minutes, all that is left. Large results are compared on a random sample of rows, where rows are
  * independent. SCHEDULE `as` is all formats.
  */
+
 import { readdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
+import { flatInputs } from '../src/api/inputs/flat-inputs.ts'
 import { printedCoordSteps } from '../src/api/kernels/nests.ts'
 import { SptError } from '../src/ast/diagnostics/diagnostic.ts'
 import { suggestion } from '../src/ast/diagnostics/suggest.ts'
@@ -137,17 +139,17 @@ type Outcome = Pick<Row, 'result' | 'maxRelativeError' | 'maxAbsoluteError' | 'm
 /** The same kernel under one schedule, on one data set and device; `building` is what binding took. */
 async function runCase(
   kernel: Kernel,
-  compiled: Awaited<ReturnType<Kernel['compile']>>,
+  compiled: Awaited<ReturnType<Kernel['build']>>,
   shared: Shared,
 ): Promise<Outcome & { readonly building: number }> {
   const stored = printedCoordSteps(kernel.compilation).join('; ')
   const before = performance.now()
-  const bound = shared.bound.get(stored) ?? compiled.bind(shared.feed.inputs)
+  const bound = shared.bound.get(stored) ?? compiled.bindOnHost(...flatInputs(shared.feed.inputs))
   const building = performance.now() - before
   shared.bound.set(stored, bound)
   const { work } = shared.feed
   const sample = work > SAMPLE_BEYOND ? { sample: { fraction: SAMPLE_BEYOND / work, seed: 1 } } : {}
-  const prepared = await compiled.prepare(bound)
+  const prepared = await compiled.upload(bound)
   try {
     const precision = precisionOf(prepared.executable.program.plan)
     const key = JSON.stringify(precision)
@@ -206,7 +208,7 @@ async function runSchedule(
       })
     try {
       const kernel = scheduled()
-      const compiled = await kernel.compileSchedule(device)
+      const compiled = await kernel.build(device, { auto: false })
       let [pace, building] = [0, 0]
       for (const s of data)
         try {

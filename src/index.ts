@@ -14,19 +14,15 @@ import { createWebGpuDevice, shareGpuDevice } from './runtime/webgpu/open.ts'
 import { isShared, type SharedGpuOptions } from './runtime/webgpu/options.ts'
 
 export type { ScheduleCandidate } from './api/auto-schedule/schedule-candidates.ts'
-export {
-  CompiledKernel,
-  type CompiledVariant,
-  PreparedKernel,
-  type RunInputs,
-} from './api/compiled/compiled.ts'
-export type { CompiledCode } from './api/dispatch/branches.ts'
-export { CompiledDispatch } from './api/dispatch/compiled-dispatch.ts'
-export type { BindInputs, SelectionContext, SelectionInputs } from './api/dispatch/device-facts.ts'
+export { Binding } from './api/built/binding.ts'
+export type { BuildOptions } from './api/built/build.ts'
+export { Built } from './api/built/built.ts'
+export type { SelectionContext } from './api/dispatch/device-facts.ts'
 export type { PredictedTime, Selection } from './api/dispatch/dispatch-conditions.ts'
 export type { EstimatedTime, FillRatio, RunSelection } from './api/dispatch/measurements.ts'
 export { type ConvertedPart, ConvertedTensor } from './api/inputs/converted-tensor.ts'
 export { type DeviceTensorOptions, deviceTensor } from './api/inputs/device-tensor.ts'
+export type { BindOptions, Inputs, SelectionOptions } from './api/inputs/flat-inputs.ts'
 export { type FormatData, SptFormat } from './api/inputs/format-values.ts'
 export {
   type Bindable,
@@ -51,11 +47,11 @@ export type {
 } from './api/kernels/stepped-kernel.ts'
 export { type LoadOptions, SptProgram } from './api/programs/program.ts'
 export {
+  bindResident,
   type ConversionPlan,
   convert,
   convertForKernel,
   planConversion,
-  prepareResident,
   ResidentParts,
   type ResidentTensor,
   releaseConversions,

@@ -94,9 +94,9 @@ async function compiledChain(device: CudaDevice): Promise<string> {
   }
   for (let e = 0; e < m * each; e++) y[columns[e]!]! += values[e]! * 2 * sums[rows[e]!]!
   const z = sums.map((s) => 3 * s)
-  const compiled = await (await load(CHAIN)).kernel().schedule('gpu').compile(device)
+  const compiled = await (await load(CHAIN)).kernel().schedule('gpu').build(device)
   const A = coords([m, n], [rows, columns], values)
-  const prepared = await compiled.prepare({ tensors: { A } })
+  const prepared = await compiled.bind({ A })
   const waiting = compiled.program.texts.flatMap((t) => t.entries.filter((e) => e.waits))
   expect(
     waiting.length === compiled.program.texts[0]!.entries.length,
@@ -106,10 +106,10 @@ async function compiledChain(device: CudaDevice): Promise<string> {
   for (let round = 0; round < 20; round++) {
     for (let k = 0; k < 25; k++) graph.launch()
     await graph.finish()
-    equal((await prepared.read('y')).values!, y)
-    equal((await prepared.read('z')).values!, z)
+    equal((await prepared.get('y')).values!, y)
+    equal((await prepared.get('z')).values!, z)
     await device.run(Array.from({ length: 5 }, () => prepared.commands).flat())
-    equal((await prepared.read('y')).values!, y)
+    equal((await prepared.get('y')).values!, y)
   }
   graph.free()
   const { times } = await prepared.measure({ batch: 20 })

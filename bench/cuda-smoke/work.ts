@@ -32,14 +32,14 @@ async function compiledKernel(device: CudaDevice): Promise<void> {
     const n = 1000
     const at = Int32Array.from({ length: n }, (_, i) => i)
     const A = coords([n, n], [at, at.map((i) => (7 * i) % n)], new Float32Array(n).fill(1))
-    const compiled = await (await load(PROGRAM, { name: 'sums.spt' })).kernel().compile(device)
-    const prepared = await compiled.prepare({ tensors: { A } })
+    const compiled = await (await load(PROGRAM, { name: 'sums.spt' })).kernel().build(device)
+    const prepared = await compiled.bind({ A })
     const graph = await prepared.graph()
     for (const v of [1, 5]) {
-      await prepared.write('A', new Float32Array(n).fill(v))
+      await prepared.set('A', new Float32Array(n).fill(v))
       graph.launch()
       await graph.finish()
-      equal((await prepared.read('t')).values!, new Float32Array(n).fill(v))
+      equal((await prepared.get('t')).values!, new Float32Array(n).fill(v))
     }
     const places = compiled.program.texts.flatMap((t) => t.entries.map((e) => e.place))
     expect(

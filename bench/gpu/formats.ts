@@ -1,21 +1,21 @@
 /** Formats of one matrix on one device, each built once for all widths of the dense operands. */
-import type { CompiledKernel } from '../../src/api/compiled/compiled.ts'
-import type { Built } from './ours.ts'
+import type { Built } from '../../src/api/built/built.ts'
+import type { Conversion } from './ours.ts'
 
 /** Which element of the source lies in each slot, part by part. */
 type Slots = readonly Int32Array[]
 
 /** By compiled kernel, which alone can bind them: under one name, another may be chosen for each width. */
 export class Formats {
-  readonly #built = new Map<CompiledKernel, Promise<Built>>()
-  readonly #slots = new Map<CompiledKernel, Promise<Slots>>()
+  readonly #built = new Map<Built, Promise<Conversion>>()
+  readonly #slots = new Map<Built, Promise<Slots>>()
 
-  of(kernel: CompiledKernel, build: () => Promise<Built>): Promise<Built> {
+  of(kernel: Built, build: () => Promise<Conversion>): Promise<Conversion> {
     return remembered(this.#built, kernel, build)
   }
 
   /** Where elements lie in a format that has been built. */
-  slots(kernel: CompiledKernel, find: () => Promise<Slots>): Promise<Slots> {
+  slots(kernel: Built, find: () => Promise<Slots>): Promise<Slots> {
     return remembered(this.#slots, kernel, find)
   }
 

@@ -1,12 +1,13 @@
 /** Our kernels on a device: compiled once, tensors brought into their formats there, runs timed. */
-import type { CompiledKernel, PreparedKernel } from '../../src/api/compiled/compiled.ts'
+
+import type { Binding } from '../../src/api/built/binding.ts'
+import type { Built } from '../../src/api/built/built.ts'
 import { SptError } from '../../src/ast/diagnostics/diagnostic.ts'
 import type { Buffer1, Kernel1 } from '../../src/ir/coordinates/stage1.ts'
 import {
-  CompiledDispatch,
+  bindResident,
   type CoordTensor,
   convertForKernel,
-  prepareResident,
   type ResidentParts,
   type ResidentTensor,
   releaseConversions,
@@ -25,8 +26,8 @@ import { measureBy, scoutBy, type Times } from './timing.ts'
 
 export interface Ready {
   readonly candidate: Candidate
-  /** A `CompiledDispatch` until data decide. */
-  readonly compiled: CompiledKernel
+  /** With a dispatch until data decide. */
+  readonly compiled: Built
   /** The kernel as written. */
   readonly source: Kernel1
   /** Which schedule was chosen. */
@@ -34,7 +35,7 @@ export interface Ready {
 }
 
 /** The first sparse input, in the format of a ready kernel. */
-export interface Built {
+export interface Conversion {
   /** `null`: the kernel takes the arrays as they are, or they are brought into the format on the host. */
   readonly parts: ResidentParts | null
   /** Why that was not done on the device. */
@@ -44,14 +45,13 @@ export interface Built {
 }
 
 /** Nothing is built: what is bound is taken as it is. */
-export const AS_IT_IS: Built = { parts: null, milliseconds: 0, bytes: 0 }
+export const AS_IT_IS: Conversion = { parts: null, milliseconds: 0, bytes: 0 }
 
 /** Runs after which a choice stays as it is on the same data: one that finds, one that is led, one that finds no other. */
 const LEADING = 3
 
 /** True if a dispatch of the program selects the schedule by the data. */
-const isOpen = (compiled: CompiledKernel): compiled is CompiledDispatch =>
-  compiled instanceof CompiledDispatch && compiled.dispatch !== null
+const isOpen = (compiled: Built): boolean => compiled.dispatch !== null
 
 export const messageOf = (error: unknown): string =>
   error instanceof SptError
@@ -67,7 +67,7 @@ export class OurDevice {
   times = true
   readonly #ready = new Map<string, Promise<Ready>>()
   /** Kernels of choices whose preparation is noted. */
-  readonly #noted = new Set<CompiledKernel>()
+  readonly #noted = new Set<Built>()
   readonly #clock: CompileClock
 
   constructor(device: Device) {
@@ -89,7 +89,7 @@ export class OurDevice {
     await programOf(candidate)
     const start = this.#start()
     const { kernel, plain } = await kernelOf(candidate)
-    const compiled = await kernel.compile(this.device)
+    const compiled = await kernel.build(this.device)
     if (!isOpen(compiled)) await this.#note(candidate, compiled, start)
     return { candidate, compiled, source: plain.compilation.source }
   }
@@ -102,10 +102,10 @@ export class OurDevice {
   ): Promise<Ready> {
     if (!isOpen(ready.compiled)) return ready
     const start = this.#start()
-    const { kernel, selection } = await ready.compiled.choose({ tensors, params })
-    if (!this.#noted.has(kernel)) await this.#note(ready.candidate, kernel, start, selection!)
+    const kernel = await ready.compiled.choose({ ...tensors, ...params })
+    if (!this.#noted.has(kernel)) await this.#note(ready.candidate, kernel, start, kernel.selection!)
     this.#noted.add(kernel)
-    return { ...ready, compiled: kernel, chosen: selection! }
+    return { ...ready, compiled: kernel, chosen: kernel.selection! }
   }
 
   #start(): number {
@@ -113,12 +113,7 @@ export class OurDevice {
     return performance.now()
   }
 
-  async #note(
-    candidate: Candidate,
-    compiled: CompiledKernel,
-    start: number,
-    choice?: Selection,
-  ): Promise<void> {
+  async #note(candidate: Candidate, compiled: Built, start: number, choice?: Selection): Promise<void> {
     const total = performance.now() - start
     const { ms: loading } = await programOf(candidate)
     const head = { candidate: candidate.text, loading, ...(choice ? { chosen: choice.text } : {}) }
@@ -134,7 +129,7 @@ export class OurDevice {
     ready: Ready,
     tensor: CoordTensor | StoredTensor,
     sets: ReadonlyMap<string, readonly Int32Array[]> = new Map(),
-  ): Promise<Built> {
+  ): Promise<Conversion> {
     const { compiled, source } = ready
     const name = inputs(source)[0]!.name
     const formatted = compiled.compilation.kernel.reformats.some((r) =>
@@ -160,7 +155,7 @@ export class OurDevice {
   /** Binds and runs once. `first` is bound as it is where the kernel has no format for it. */
   async prepare(
     asked: Ready,
-    built: Built,
+    built: Conversion,
     first: Tensor,
     rest: Readonly<Record<string, Tensor>>,
     params: Readonly<Record<string, number>> = {},
@@ -169,8 +164,8 @@ export class OurDevice {
     const ready = await this.decided(asked, { [name]: first, ...rest }, params)
     const { compiled } = ready
     const prepared = built.parts
-      ? await prepareResident(compiled, { [name]: built.parts }, { tensors: rest, params })
-      : await compiled.prepare({ tensors: { [name]: first, ...rest }, params })
+      ? await bindResident(compiled, { [name]: built.parts }, { tensors: rest, params })
+      : await compiled.bind({ [name]: first, ...rest, ...params })
     const run = new OurRun(ready, built, prepared)
     return this.#ran(run, () => run.run())
   }
@@ -187,7 +182,7 @@ export class OurDevice {
   ): Promise<OurRun> {
     if (!isOpen(asked.compiled)) return this.prepare(asked, AS_IT_IS, first, rest, params)
     const name = inputs(asked.source)[0]!.name
-    const prepared = await asked.compiled.prepare({ tensors: { [name]: first, ...rest }, params })
+    const prepared = await asked.compiled.bind({ [name]: first, ...rest, ...params })
     const run = new OurRun(asked, AS_IT_IS, prepared)
     return this.#ran(run, async () => {
       await run.run()
@@ -221,10 +216,10 @@ export class OurDevice {
 /** One kernel with data, which has run. */
 export class OurRun {
   readonly ready: Ready
-  readonly built: Built
-  readonly prepared: PreparedKernel
+  readonly built: Conversion
+  readonly prepared: Binding
 
-  constructor(ready: Ready, built: Built, prepared: PreparedKernel) {
+  constructor(ready: Ready, built: Conversion, prepared: Binding) {
     this.ready = ready
     this.built = built
     this.prepared = prepared
@@ -266,7 +261,7 @@ export class OurRun {
     count: number,
     slots: readonly Int32Array[] | null,
   ): Promise<ArrayLike<number>> {
-    if (this.built.host !== undefined) return (await this.prepared.read(name)).values ?? []
+    if (this.built.host !== undefined) return (await this.prepared.get(name)).values ?? []
     if (!slots) return this.values(name)
     const { kernel } = this.ready.compiled.compilation
     const parts = kernel.reformats.flatMap((r) => r.buffers).find((b) => b.name === name)?.parts ?? [name]

@@ -1,5 +1,5 @@
 /** How long kernels take until data can be bound to them. */
-import type { CompiledKernel } from '../../src/api/compiled/compiled.ts'
+import type { Built } from '../../src/api/built/built.ts'
 import { emit, targetOf } from '../../src/backends/targets/index.ts'
 import { textOptions } from '../../src/run/compile/compiled-program.ts'
 import type { Device } from '../../src/runtime/device.ts'
@@ -56,7 +56,7 @@ export class CompileClock {
 /** Of what took `total` to plan, emit and compile: emission is timed by doing it again. */
 export function preparationOf(
   head: Pick<Preparation, 'candidate' | 'chosen' | 'loading'>,
-  { device, program }: CompiledKernel,
+  { device, program }: Built,
   total: number,
   compilation: number,
 ): Preparation {

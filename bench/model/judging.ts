@@ -1,4 +1,5 @@
 /** Choices on what was measured: by models that have not seen the family, of all that was measured, and of lists. */
+import { flatInputs } from '../../src/api/inputs/flat-inputs.ts'
 import { type Kernel, useCostModel } from '../../src/node.ts'
 import { kernelOf, parseCandidate, programOf } from '../gpu/candidates.ts'
 import { together } from '../support.ts'
@@ -68,7 +69,7 @@ export async function* judgedCases(
           const { program } = await programOf(parseCandidate(`${kernels}/${first.suite}.spt`))
           const kernel = program.kernel(first.suite)
           const inputs = { tensors: operandOf(kernel, A), params: sizesOf(first, A) }
-          const variant = await kernel.choose(device, inputs)
+          const variant = await kernel.choose(device, ...flatInputs(inputs))
           const steps = stepsOf(variant.kernel)
           chosen = guesses.find((g) => named.get(g.candidate) === steps) ?? null
         }

@@ -58,7 +58,7 @@ export type Problem = Awaited<ReturnType<typeof problemOf>>
 
 /** The spaces that schedules are taken of: the kernel's for cpu, and the sketches. */
 export async function spacesOf({ kernel, tensors, params }: Problem) {
-  const own = await kernel.space('cpu_space').bind(await devices.cpu(), { tensors, params })
+  const own = await kernel.space('cpu_space').bind(await devices.cpu(), { ...tensors, ...params })
   return [
     { prefix: '', space: own },
     { prefix: SKETCH, space: sketches(kernel, { device: 'cpu', formats: {} }) },

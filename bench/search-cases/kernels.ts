@@ -1,5 +1,7 @@
 /** The kernels of a case: by hand, of the space, what runs unasked, and the routines of libraries. */
-import type { CompiledSchedule } from '../../src/api/compiled/compiled.ts'
+
+import type { Built } from '../../src/api/built/built.ts'
+import { flatInputs } from '../../src/api/inputs/flat-inputs.ts'
 import { type Kernel, load, SptError } from '../../src/node.ts'
 import type { Random } from '../../src/run/bind/sources/random-tensors.ts'
 import type { Device } from '../../src/runtime/device.ts'
@@ -26,7 +28,7 @@ export interface Candidate {
   /** Of what is a kernel of ours. */
   readonly kernel?: Kernel
   /** Of a library's routine. */
-  compile?(): Promise<CompiledSchedule>
+  compile?(): Promise<Built>
 }
 
 type Inputs = NonNullable<Parameters<typeof predictor>[1]>['inputs']
@@ -71,7 +73,9 @@ export class CaseKernels {
     const tensors = { [first]: structured(kernel.source, [A.rows, A.columns], A, A.values, 'f32') }
     const params = kernel.source.params.some((p) => p.name === 'd') ? { d: of.width } : {}
     const inputs = { tensors, params, seed: 1 }
-    const space = await kernel.space(device.kind === 'cpu' ? 'cpu_space' : 'gpu_space').bind(device, inputs)
+    const space = await kernel
+      .space(device.kind === 'cpu' ? 'cpu_space' : 'gpu_space')
+      .bind(device, ...flatInputs(inputs))
     return new CaseKernels(of, device, kernel, inputs, space)
   }
 
@@ -101,7 +105,7 @@ export class CaseKernels {
 
   /** What runs unasked. */
   async chosen(): Promise<Candidate> {
-    const { kernel, selection } = await this.kernel.choose(this.device, this.inputs)
+    const { kernel, selection } = await this.kernel.choose(this.device, ...flatInputs(this.inputs))
     return this.#own('chosen', this.#called(selection.schedule ?? '', selection.args), kernel)
   }
 

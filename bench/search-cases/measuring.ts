@@ -1,5 +1,7 @@
 /** Kernels of a case on the device: compared with the reference, and timed while no other process uses it. */
-import type { CompiledSchedule, PreparedKernel } from '../../src/api/compiled/compiled.ts'
+
+import type { Binding } from '../../src/api/built/binding.ts'
+import type { Built } from '../../src/api/built/built.ts'
 import { SptError, Workspace } from '../../src/node.ts'
 import { Evaluator } from '../../src/search/evaluate/evaluator.ts'
 import { type Extent, referenceExtent } from '../../src/search/evaluate/reference-extent.ts'
@@ -28,7 +30,7 @@ export class CaseBench {
   readonly #extent: Extent
   #fastest = Number.POSITIVE_INFINITY
   /** Holds the arrays that all have in common, so that they are brought to the device once. */
-  #anchor: Promise<PreparedKernel> | undefined
+  #anchor: Promise<Binding> | undefined
   /** Milliseconds that the device was held. */
   #held = 0
 
@@ -63,7 +65,7 @@ export class CaseBench {
     })
   }
 
-  #compiled({ kernel, compile }: Candidate): Promise<CompiledSchedule> {
+  #compiled({ kernel, compile }: Candidate): Promise<Built> {
     return kernel ? this.#evaluator.compile(kernel) : compile!()
   }
 
@@ -80,7 +82,7 @@ export class CaseBench {
       ...(point && { point }),
       ...(predicted !== undefined && { predicted }),
     }
-    let compiled: CompiledSchedule | undefined
+    let compiled: Built | undefined
     try {
       const ready = await this.#compiled(candidate)
       compiled = ready
@@ -104,13 +106,13 @@ export class CaseBench {
     }
   }
 
-  async #prepared(compiled: CompiledSchedule): Promise<PreparedKernel> {
-    this.#anchor ??= this.#evaluator.compile(this.kernels.kernel).then((k) => this.#data.prepare(k))
+  async #prepared(compiled: Built): Promise<Binding> {
+    this.#anchor ??= this.#evaluator.compile(this.kernels.kernel).then((k) => this.#data.bind(k))
     await this.#anchor
-    return this.#data.prepare(compiled)
+    return this.#data.bind(compiled)
   }
 
-  async #timed(prepared: PreparedKernel): Promise<Timing> {
+  async #timed(prepared: Binding): Promise<Timing> {
     const samples = async (options: Parameters<typeof prepared.measure>[0]): Promise<readonly number[]> =>
       (await prepared.measure(options)).times.map((t) => 1000 * t)
     const scouted = await samples({ warmups: 2, repeats: 3 })
@@ -127,8 +129,7 @@ export class CaseBench {
     const compiled = await Promise.all(of.map((t) => this.#compiled(this.kernels.again(t))))
     return this.#alone(async () => {
       const prepared = []
-      for (const [k, t] of of.entries())
-        prepared.push({ t, prepared: await this.#data.prepare(compiled[k]!) })
+      for (const [k, t] of of.entries()) prepared.push({ t, prepared: await this.#data.bind(compiled[k]!) })
       const times = new Map<Tried, number>()
       for (const order of [prepared, [...prepared].reverse()])
         for (const { t, prepared: p } of order) {

@@ -1,5 +1,8 @@
 /** The schedules by hand that the auto-scheduler is judged against. */
-import type { Device, Kernel, RunInputs } from '../../src/node.ts'
+
+import type { RunInputs } from '../../src/api/inputs/bound-inputs.ts'
+import { flatInputs } from '../../src/api/inputs/flat-inputs.ts'
+import type { Device, Kernel } from '../../src/node.ts'
 import { type Candidate, fieldOf, widthValues } from '../gpu/candidates.ts'
 import type { Timed, Trials } from './trials.ts'
 
@@ -25,7 +28,7 @@ export async function byHand(
     if (isComplete(name) && (gpu ? name !== 'cpu' : name === 'cpu'))
       await attempt(name, () => kernel.schedule(name))
   for (const name of gpu ? kernel.dispatches.filter(isComplete) : []) {
-    const { kernel: chosen } = await kernel.schedule(name).choose(device, inputs)
+    const { kernel: chosen } = await kernel.schedule(name).choose(device, ...flatInputs(inputs))
     await attempt(name, () => chosen)
   }
   for (const c of gpu ? listed(kernel.name, inputs.params ?? {}).slice(0, most) : [])

@@ -1,6 +1,7 @@
 /** Schedules of one kernel on some data: compared with the reference, timed, and kept. */
 import { appendFileSync } from 'node:fs'
-import type { Device, Kernel, PreparedKernel, RunInputs } from '../../src/node.ts'
+import type { RunInputs } from '../../src/api/inputs/bound-inputs.ts'
+import type { Binding, Device, Kernel } from '../../src/node.ts'
 import { SptError, Workspace } from '../../src/node.ts'
 import { type Extent, referenceExtent } from '../../src/search/evaluate/reference-extent.ts'
 import { deviceKey, withDeviceLock } from '../../src/search.ts'
@@ -60,10 +61,10 @@ export class Trials {
     const { device } = this.#data
     try {
       const kernel = make()
-      const compiled = await kernel.compileSchedule(device)
-      this.#data.bind(compiled)
+      const compiled = await kernel.build(device, { auto: false })
+      this.#data.bindOnHost(compiled)
       return await alone(device, async () => {
-        const compared = await this.#checked.prepare(compiled)
+        const compared = await this.#checked.bind(compiled)
         let problem: string | undefined
         try {
           const { ok, problems } = await compared.verifyAgainst(this.#checked.referenceResults(this.#extent))
@@ -76,7 +77,7 @@ export class Trials {
           console.error(`WRONG ${name}: ${problem}\n  ${kernel.trace.join('\n  ')}`)
           return undefined
         }
-        const prepared = await this.#data.prepare(compiled)
+        const prepared = await this.#data.bind(compiled)
         try {
           const [once = 0] = await prepared.time(1)
           const more =
@@ -114,8 +115,8 @@ export class Trials {
   again(of: readonly Timed[]): Promise<ReadonlyMap<Timed, number>> {
     const { device } = this.#data
     return alone(device, async () => {
-      const prepared: PreparedKernel[] = []
-      for (const c of of) prepared.push(await this.#data.prepare(await c.kernel.compileSchedule(device)))
+      const prepared: Binding[] = []
+      for (const c of of) prepared.push(await this.#data.bind(await c.kernel.build(device, { auto: false })))
       const runs = prepared.map((p) => async () => {
         if (device.kind === 'cpu') return Math.min(...(await p.time(1)))
         return Math.min(...(await p.measure({ warmups: 2, repeats: 10, batch: 10 })).times)

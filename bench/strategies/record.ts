@@ -7,7 +7,7 @@
  * A line of JSON a point (`table.ts`). Each point is compared with the reference first; formats are converted once.
  */
 import { appendFileSync } from 'node:fs'
-import type { Kernel, PreparedKernel } from '../../src/node.ts'
+import type { Binding, Kernel } from '../../src/node.ts'
 import { coords, devices, load, SptError, Workspace } from '../../src/node.ts'
 import { Random, randomValues } from '../../src/run/bind/sources/random-tensors.ts'
 import {
@@ -55,7 +55,7 @@ async function record(data: string): Promise<void> {
   const space = sketches(kernel, { device: 'cpu', sizes: { d: width }, formats: { A: FORMATS } })
   const all = [...points(space)]
   for (let at = 0; at < all.length; at += TOGETHER) {
-    const ready: { readonly point: Point; readonly prepared: PreparedKernel }[] = []
+    const ready: { readonly point: Point; readonly prepared: Binding }[] = []
     for (const point of all.slice(at, at + TOGETHER))
       try {
         ready.push({ point, prepared: await prepare(workspace, space.kernel(point)) })
@@ -75,14 +75,14 @@ async function record(data: string): Promise<void> {
       if (outcome.status === 'measured') write(point, { ms: Number(outcome.timing.median.toPrecision(4)) })
       else if ('code' in outcome) write(point, { code: outcome.code })
       prepared.free()
-      prepared.kernel.release()
+      prepared.code.release()
     }
     console.error(`${table}: ${Math.min(at + TOGETHER, all.length)} of ${all.length}`)
   }
 }
 
-async function prepare(workspace: Workspace, scheduled: Kernel): Promise<PreparedKernel> {
-  const prepared = await workspace.prepare(await scheduled.compileSchedule(device))
+async function prepare(workspace: Workspace, scheduled: Kernel): Promise<Binding> {
+  const prepared = await workspace.bind(await scheduled.build(device, { auto: false }))
   const verdict = await workspace.verify(prepared, { sample: { count: 64 } })
   if (!verdict.ok) throw new Error(`wrong: ${scheduled.trace.join('; ')}`)
   return prepared

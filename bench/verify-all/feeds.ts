@@ -1,5 +1,5 @@
 /** What each kernel of `kernels/` is run on: the inputs that a data set gives it. The rest is random from a seed. */
-import type { RunInputs } from '../../src/api/compiled/compiled.ts'
+import type { RunInputs } from '../../src/api/inputs/bound-inputs.ts'
 import { coords, dense } from '../../src/node.ts'
 import type { CoordTensor, Tensor } from '../../src/storage/tensor.ts'
 import { type DataSet, elements, type KernelMap, largest, type Matrix, type Triples } from './data.ts'

@@ -28,11 +28,11 @@ export class Network {
       const bound = outputs === undefined ? 0 : Math.sqrt(6 / (inputs + outputs))
       const values = new Float32Array(inputs * (outputs ?? 1))
       for (let e = 0; e < values.length; e++) values[e] = bound * (2 * this.#random() - 1)
-      await this.#step.write(name, values)
-      for (const m of momentsOf(name)) await this.#step.write(m, new Float32Array(values.length))
+      await this.#step.set(name, values)
+      for (const m of momentsOf(name)) await this.#step.set(m, new Float32Array(values.length))
     }
     for (const { mask, rows, cols } of this.#task.layers)
-      await this.#step.write(mask, new Float32Array(rows * cols).fill(1))
+      await this.#step.set(mask, new Float32Array(rows * cols).fill(1))
     return this
   }
 
@@ -46,13 +46,13 @@ export class Network {
         const done = (k * each + s) / (rounds * each)
         const t = ++this.#steps
         const step = (rate * (1 - 0.9 * done) * Math.sqrt(1 - 0.999 ** t)) / (1 - 0.9 ** t)
-        await this.#step.write('rate', Float32Array.of(step))
+        await this.#step.set('rate', Float32Array.of(step))
         if (samples) {
           const drawn = Int32Array.from({ length: batch }, () => Math.floor(samples * this.#random()))
-          await this.#step.write('drawn', drawn)
+          await this.#step.set('drawn', drawn)
         }
         await this.#step.run()
-        sum += (await this.#step.read('loss')).values[0]
+        sum += (await this.#step.get('loss')).values[0]
       }
       losses.push(sum / each)
     }
@@ -61,9 +61,9 @@ export class Network {
 
   /** The share of what it has not been trained on that it gets right. */
   async accuracy() {
-    for (const name of Object.keys(this.#shapes)) await this.#forward.write(name, await this.#values(name))
+    for (const name of Object.keys(this.#shapes)) await this.#forward.set(name, await this.#values(name))
     await this.#forward.run()
-    const scores = (await this.#forward.read('Y')).values
+    const scores = (await this.#forward.get('Y')).values
     const { test, labels, classes } = this.#task
     const right = test.filter((i) => {
       const of = scores.subarray(i * classes, (i + 1) * classes)
@@ -85,8 +85,8 @@ export class Network {
     for (const [k, { weights, mask, rows, cols }] of this.#task.layers.entries()) {
       const kept = Float32Array.from(transposed(masks[k], rows, cols))
       const values = await this.#values(weights)
-      await this.#step.write(mask, kept)
-      await this.#step.write(
+      await this.#step.set(mask, kept)
+      await this.#step.set(
         weights,
         values.map((w, e) => (kept[e] === 0 ? 0 : w)),
       )
@@ -103,15 +103,15 @@ export class Network {
 
   /** @param seed what is drawn from here on */
   async restore({ tensors, steps }, seed) {
-    for (const [name, values] of tensors) await this.#step.write(name, values)
+    for (const [name, values] of tensors) await this.#step.set(name, values)
     for (const { mask, rows, cols } of this.#task.layers)
-      await this.#step.write(mask, new Float32Array(rows * cols).fill(1))
+      await this.#step.set(mask, new Float32Array(rows * cols).fill(1))
     this.#steps = steps
     this.#random = uniform(seed)
   }
 
   async #values(name) {
-    return Float32Array.from((await this.#step.read(name)).values)
+    return Float32Array.from((await this.#step.get(name)).values)
   }
 }
 
@@ -127,27 +127,21 @@ function transposed(values, rows, cols) {
 
 const program = load(new URL('networks.spt', import.meta.url).href)
 
-/** A task with its kernels compiled: `network(seed)` draws a network, whose predecessor must not be used any more. */
+/** A task with its kernels built: `network(seed)` draws a network, whose predecessor must not be used any more. */
 async function task(given, stepName, forwardName, stepInputs, forwardInputs) {
   const cpu = await devices.cpu()
-  const compiled = async (name) => (await program).kernel(name).schedule('cpu').compileSchedule(cpu)
+  const compiled = async (name) => (await program).kernel(name).schedule('cpu').build(cpu, { auto: false })
   const zeros = Object.entries(given.tensors).flatMap(([name, [a, b = 1]]) =>
     [name, ...momentsOf(name)].map((t) => [t, new Float32Array(a * b)]),
   )
   const masks = given.layers.map(({ mask, rows, cols }) => [mask, new Float32Array(rows * cols)])
-  const step = await (await compiled(stepName)).prepare({
+  const step = await (await compiled(stepName)).bind({
     ...stepInputs,
-    tensors: {
-      ...stepInputs.tensors,
-      ...Object.fromEntries([...zeros, ...masks]),
-      rate: new Float32Array(1),
-    },
+    ...Object.fromEntries([...zeros, ...masks]),
+    rate: new Float32Array(1),
   })
   const weights = Object.fromEntries(zeros.filter(([name]) => name in given.tensors))
-  const forward = await (await compiled(forwardName)).prepare({
-    ...forwardInputs,
-    tensors: { ...forwardInputs.tensors, ...weights },
-  })
+  const forward = await (await compiled(forwardName)).bind({ ...forwardInputs, ...weights })
   return { ...given, step, network: (seed) => new Network(given, step, forward, seed).begin() }
 }
 
@@ -189,10 +183,14 @@ export async function glyphTask({
     'perceptron_step',
     'perceptron',
     {
-      tensors: { X: learned.X, labels: learned.labels, drawn: new Int32Array(batch) },
-      params: { samples, batch, ...sizes },
+      X: learned.X,
+      labels: learned.labels,
+      drawn: new Int32Array(batch),
+      samples,
+      batch,
+      ...sizes,
     },
-    { tensors: { X: seen.X }, params: { samples: judged, ...sizes } },
+    { X: seen.X, samples: judged, ...sizes },
   )
 }
 
@@ -215,7 +213,7 @@ export async function coraTask({ hidden = 128, rate = 1e-2, decay = 5e-4, stepsO
     },
     'graph_step',
     'graph_network',
-    { tensors: { A, X, labels, share }, params: { ...sizes, decay } },
-    { tensors: { A, X }, params: sizes },
+    { A, X, labels, share, ...sizes, decay },
+    { A, X, ...sizes },
   )
 }

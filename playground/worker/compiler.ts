@@ -1,7 +1,10 @@
 /** All calls of the compiler's API: programs, kernels under a format and a schedule, their texts, pictures and runs. */
+
+import type { RunInputs } from '../../src/api/inputs/bound-inputs.ts'
+import { flatInputs } from '../../src/api/inputs/flat-inputs.ts'
 import type { Kernel } from '../../src/api/kernels/kernel.ts'
 import { readProgram } from '../../src/api/programs/program.ts'
-import { type Device, devices, type RunInputs, type SptProgram } from '../../src/index.ts'
+import { type Device, devices, type SptProgram } from '../../src/index.ts'
 import { isDense } from '../../src/ir/coordinates/axis.ts'
 import { freeVars } from '../../src/ir/expressions/expr-tree.ts'
 import { drawCoords } from '../../src/pictures/picture/index.ts'
@@ -183,7 +186,7 @@ async function dispatched(
   device: Parameters<typeof scheduled>[2],
   inputs: RunInputs,
 ): Promise<Scheduled> {
-  const { kernel, selection } = await open.choose(device, inputs)
+  const { kernel, selection } = await open.choose(device, ...flatInputs(inputs))
   return { kernel, note: `${selection.dispatch} selected ${selection.text} because of: ${selection.reason}` }
 }
 

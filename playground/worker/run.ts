@@ -1,5 +1,6 @@
 /** A run of a kernel: compiled, bound, compared with the reference, and timed. */
-import type { PreparedKernel } from '../../src/index.ts'
+import { flatInputs } from '../../src/api/inputs/flat-inputs.ts'
+import type { Binding } from '../../src/index.ts'
 import { decoder } from '../../src/storage/tensor.ts'
 import type { DeviceChoice, Problem, RunResult, Variant } from '../protocol.ts'
 import { baseOf, deviceOf, inFormat, scheduled } from './compiler.ts'
@@ -28,10 +29,10 @@ export async function runOf(problem: Problem, variant: Variant, kind: DeviceChoi
           note: '',
         }
       : await scheduled(base, variant, device)
-  const compiled = await kernel.compile(device)
+  const compiled = await kernel.build(device)
   const built = performance.now()
   try {
-    const prepared = await compiled.prepare(base.inputs)
+    const prepared = await compiled.bind(...flatInputs(base.inputs))
     const bound = performance.now()
     try {
       const sample = prepared.executable.bytes > SAMPLE_FROM ? { sample: { count: SAMPLED, seed: 1 } } : {}
@@ -78,7 +79,7 @@ export async function runOf(problem: Problem, variant: Variant, kind: DeviceChoi
 }
 
 /** Milliseconds of a run, several times. Clocks of browsers are coarse, so a sample of short runs is the mean of many. */
-async function timesOf(binding: Pick<PreparedKernel, 'measure'>): Promise<Pick<RunResult, 'times' | 'runs'>> {
+async function timesOf(binding: Pick<Binding, 'measure'>): Promise<Pick<RunResult, 'times' | 'runs'>> {
   let batch = 1
   let sample = 0
   const sampled = async (repeats: number): Promise<readonly number[]> =>

@@ -128,7 +128,7 @@ export const networks = {
     formula: 'Y[omap[k, p], o] += Σ_c X[imap[k, p], c] · W[k, c, o] for each offset k and pair p',
     torch:
       'Y = torch.zeros(out_voxels, out_channels)\nfor k in range(offsets):\n    Y.index_add_(0, omap[k], X[imap[k]] @ W[k])',
-    program: `const compiled = await program.kernel('convolution').compile(await devices.cpu())
+    program: `const compiled = await program.kernel('convolution').build(await devices.cpu())
 const tensors = {
   p: [0, 2, 3],        // offset 0 has two pairs, offset 1 has one
   imap: [0, 1, 1],
@@ -136,7 +136,7 @@ const tensors = {
   X: dense([2, 1], [10, 20]),
   W: dense([2, 1, 1], [1, 3]),
 }
-const { Y } = await compiled.run({ tensors, params: { out_voxels: 2 } })
+const { Y } = await compiled({ ...tensors, out_voxels: 2 })
 console.log([...Y.values!])`,
     printed: '[ 20, 70 ]',
     gpu: 'gpu',
@@ -184,7 +184,7 @@ console.log([...Y.values!])`,
     formula: 'C[b, i, o] = Σ_k A[b, i, k] · B[b, k, o], each batch b with its own sizes',
     torch: 'C = [A_b @ B_b for A_b, B_b in zip(A, B)]',
     program: `// Batch 0 has 1 × 2 times 2 × 1, batch 1 has 2 × 1 times 1 × 2.
-const compiled = await program.kernel('ragged_bmm').compile(await devices.cpu())
+const compiled = await program.kernel('ragged_bmm').build(await devices.cpu())
 const tensors = {
   i: [0, 1, 3],        // rows of A by batch
   k: [0, 2, 3, 4],     // columns of A by row
@@ -194,7 +194,7 @@ const tensors = {
   A: [1, 2, 3, 4],
   B: [10, 20, 5, 6],
 }
-const { C } = await compiled.run({ tensors })
+const { C } = await compiled(tensors)
 console.log([...C.values!])`,
     printed: '[ 50, 15, 18, 20, 24 ]',
     gpu: 'gpu',

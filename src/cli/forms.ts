@@ -1,4 +1,4 @@
-/** Selects the automatic form of a kernel whose loops have no steps, as `compile` does, and explains the selection. */
+/** Selects the automatic form of a kernel whose loops have no steps, as `build` does, and explains the selection. */
 
 import type { ScheduleCandidate } from '../api/auto-schedule/schedule-candidates.ts'
 import type { Selection } from '../api/dispatch/dispatch-conditions.ts'
@@ -110,7 +110,7 @@ export async function withForm<T>(
   try {
     return await use(first.kernel, forms)
   } catch (error) {
-    // As `compile` does. Errors of bound values occur for the unscheduled kernel, too.
+    // As `build` does. Errors of bound values occur for the unscheduled kernel, too.
     if (!(error instanceof SptError)) throw error
     return use(kernel, [])
   }

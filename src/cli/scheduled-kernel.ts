@@ -1,10 +1,12 @@
 /** Loads programs for commands, selects the kernel, and applies the requested or selected schedule. */
+
 import { basename } from 'node:path'
 import { plainReason } from '../api/auto-schedule/software-adapter-schedule.ts'
 import type { SelectionContext, SelectionInputs } from '../api/dispatch/device-facts.ts'
 import { checkFeatures } from '../api/dispatch/device-facts.ts'
 import type { Selection } from '../api/dispatch/dispatch-conditions.ts'
 import { type BoundValues, isDeclared, sizesOf } from '../api/inputs/bound-inputs.ts'
+import { flatInputs } from '../api/inputs/flat-inputs.ts'
 import type { DeclaredInputs } from '../api/inputs/format-input-binding.ts'
 import type { Kernel } from '../api/kernels/kernel.ts'
 import { verifierFor } from '../api/programs/lazy-verifier.ts'
@@ -206,7 +208,7 @@ export class KernelRequest {
   async select(context: SelectionContext, inputs: SelectionInputs): Promise<ScheduledKernel> {
     const { source, requested } = this
     const dispatch = requested ? source.schedule(requested.name, ...argumentsOf(source, requested)) : source
-    const { kernel, selection } = await dispatch.choose(context, inputs)
+    const { kernel, selection } = await dispatch.choose(context, ...flatInputs(inputs))
     return { kernel, schedule: selection.text, selection }
   }
 

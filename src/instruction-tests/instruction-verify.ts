@@ -1,4 +1,5 @@
 /** Execution of the generated instruction tests on a device. */
+import { flatInputs } from '../api/inputs/flat-inputs.ts'
 import { type Diagnostic, InternalError, SptError } from '../ast/diagnostics/diagnostic.ts'
 import { targetOf } from '../backends/targets/index.ts'
 import { add, int, mod, variable } from '../ir/expressions/expr.ts'
@@ -82,9 +83,9 @@ const lineOf = (d: Diagnostic): string => `${d.code}: ${d.message}`
 
 /** Differences between a device's arrays and those of the reference, including modified inputs, as text. */
 async function differences({ kernel, inputs }: InstructionTest, device: Device): Promise<readonly string[]> {
-  const compiled = await kernel.compile(device)
+  const compiled = await kernel.build(device)
   try {
-    const prepared = await compiled.prepare(inputs)
+    const prepared = await compiled.bind(...flatInputs(inputs))
     try {
       const { problems, maxAbsoluteError } = await prepared.verify()
       const found = [...problems]

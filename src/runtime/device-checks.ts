@@ -242,7 +242,7 @@ export function expectCommands(commands: readonly Command[]): void {
     'the list of commands',
     commands,
     'a list of commands',
-    'prepared.commands has those of a kernel',
+    'binding.commands has those of a kernel',
   )
 }
 

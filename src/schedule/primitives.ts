@@ -78,7 +78,7 @@ export const LOOP_STEPS = {
   merge,
   /** Runs the bodies of consecutive loop nests in one loop: `join(['first', 'second'], 'io')`. */
   join,
-  /** Leaves the loops unchanged, also if `compile` would use a default schedule. */
+  /** Leaves the loops unchanged, also if `build` would use a default schedule. */
   as_written: asWritten,
 }
 

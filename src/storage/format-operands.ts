@@ -63,7 +63,7 @@ export function missingValue({ name, kind = 'size', dtype, of, inputs = [] }: Mi
   return {
     code: kind === 'size' ? 'bind/missing-size' : 'bind/missing-scalar',
     message: `missing ${kind} ${name} ${of}`,
-    hint: [`params: { ${name}: ${example} }`, ...inputs.map((input) => `bind ${input}`)].join(', or '),
+    hint: [`give ${name}: ${example}`, ...inputs.map((input) => `bind ${input}`)].join(', or '),
     commandHint: [`--size ${name}=${example}`, ...inputs.map((input) => `--bind ${input}=PATH`)].join(
       ', or ',
     ),

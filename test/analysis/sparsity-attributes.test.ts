@@ -187,10 +187,8 @@ describe('rejected attributes, with data that show the reason', () => {
       ]),
     )
     const run = async (text: string) => {
-      const compiled = await kernel(text, '', 'f64').compile(device)
-      return Array.from(
-        (await compiled.run({ tensors: shaped, params: { m: 2, n: 2, d: 1 } })).O!.values as Float64Array,
-      )
+      const compiled = await kernel(text, '', 'f64').build(device)
+      return Array.from((await compiled({ ...shaped, m: 2, n: 2, d: 1 })).O!.values as Float64Array)
     }
     expect(await run(by)).not.toEqual(await run(body))
   })
@@ -239,8 +237,8 @@ test('−0 counts as zero, NaN is kept, and skipped elements have no effect', as
     M: dense([1, 4], -0, 0, Number.NaN, 2),
     r: dense([1], 1),
   }
-  const compiled = await k.mask('o', 'M').mask('score', 'M').compile(createCpuDevice())
-  const { O } = await compiled.run({ tensors })
+  const compiled = await k.mask('o', 'M').mask('score', 'M').build(createCpuDevice())
+  const { O } = await compiled(tensors)
   expect(Array.from(O!.values as Float64Array)).toEqual([0, 0, Number.NaN, 10])
 })
 

@@ -1,4 +1,5 @@
 /** Every call, with each of its arguments replaced by whatever there is in JavaScript: it works, or it is an `SptError`. */
+
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import * as api from '../../src/node.ts'
 
@@ -55,9 +56,8 @@ beforeAll(async () => {
   const k = p.kernel()
   const A = api.coords([3, 4], [[0, 1], [0, 2]], [1, 2]) // biome-ignore format: columns
   const B = api.dense([3, 4], new Float32Array(12))
-  const inputs = { tensors: { A, B }, params: { alpha: 1 } }
-  const c = await k.as('A', 'csr').compile(device)
-  const q = await c.prepare(inputs)
+  const c = await k.as('A', 'csr').build(device)
+  const q = await c.bind({ A, B, alpha: 1 })
   const [graph, stream, event, buffer] = [
     await q.graph(),
     device.stream('x'),
@@ -91,11 +91,11 @@ beforeAll(async () => {
     of(k, 'require', 'n', { multiple: 4 }),
     of(k, 'cacheRead', 'B', 't.i', 'shared', 'Bs', {}),
     of(k, 'tensorize', 't.f', 'mma'),
-    of(k, 'compile', device),
-    of(c, 'bind', inputs),
-    of(c, 'run', inputs),
-    of(q, 'write', 'A', [1, 2]),
-    of(q, 'read', 'y'),
+    of(k, 'build', device),
+    of(c, 'bind', { A, B, alpha: 1 }, {}),
+    ['a call', null, c, { A, B, alpha: 1 }, {}],
+    of(q, 'set', 'A', [1, 2]),
+    of(q, 'get', 'y'),
     of(q, 'time', 1),
     of(q, 'measure', { repeats: 1, warmups: 0 }),
     of(q, 'verify', {}),
@@ -136,7 +136,7 @@ beforeAll(async () => {
     free('convertForKernel', c, 'A', R, {}),
     free('planConversion', device, api.storageFormat(c, 'A'), 0),
     free('convert', device, R, api.storageFormat(c, 'A'), parts.given, 0),
-    free('prepareResident', c, { A: parts }, { tensors: { B }, params: { alpha: 1 } }),
+    free('bindResident', c, { A: parts }, { tensors: { B }, params: { alpha: 1 } }),
     of(csr, 'convert', A, {}),
     of(csr, 'svg', A, {}, {}),
     of(csr, 'fromParts', [3, 4], stored.parts, {}),
@@ -180,10 +180,10 @@ test('SciPy-like objects and nested lists get a hint with the call that makes a 
     'kernel k(n: size) {\n  axis i = dense_fixed(n)\n  buffer x: f32[i] in\n  buffer y: f32[i] out\n  iterate c [i] as S { y[i] = x[i] }\n}',
   )
   const device = await (await import('../../src/node.ts')).devices.cpu()
-  const compiled = await k.kernel().compile(device)
+  const compiled = await k.kernel().build(device)
   const hint = (x: unknown): string => {
     try {
-      compiled.bind({ tensors: { x } as never, params: { n: 2 } })
+      compiled.bindOnHost({ x: x as never, n: 2 })
     } catch (e) {
       return (e as { diagnostics: { hint: string }[] }).diagnostics[0]!.hint
     }

@@ -1,8 +1,13 @@
 /** Outputs that stay on the device: kernels bound to them compute what they compute from the host's copies. */
+
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import type { RunInputs } from '../../src/api/inputs/bound-inputs.ts'
+import { flatInputs } from '../../src/api/inputs/flat-inputs.ts'
 import {
-  type CompiledKernel,
+  type Binding,
+  type Built,
+  bindResident,
   convertForKernel,
   coords,
   type Device,
@@ -10,10 +15,7 @@ import {
   devices,
   type Kernel,
   load,
-  type PreparedKernel,
-  prepareResident,
   type ResidentDense,
-  type RunInputs,
   type SptProgram,
   upload,
   Workspace,
@@ -121,7 +123,7 @@ const chains = fc.record({
 
 describe.each(['cpu', 'webgpu'] as const)('on %s', (kind) => {
   let device: Device
-  const compiled = new Map<string, CompiledKernel>()
+  const compiled = new Map<string, Built>()
   /** Calls of the device that move or make data, by now. */
   const calls = { alloc: 0, upload: 0, download: 0, live: 0 }
 
@@ -129,7 +131,7 @@ describe.each(['cpu', 'webgpu'] as const)('on %s', (kind) => {
     device = await devices[kind]()
     for (const [form, kernel] of FORMS) {
       const source: Kernel = program.kernel(kernel)
-      compiled.set(form, await (form === kernel ? source : source.schedule('auto')).compile(device))
+      compiled.set(form, await (form === kernel ? source : source.schedule('auto')).build(device))
     }
     const { alloc, upload, download } = device
     device.alloc = (bytes, label) => {
@@ -162,9 +164,9 @@ describe.each(['cpu', 'webgpu'] as const)('on %s', (kind) => {
         chains,
         async ({ layers, nodes, features, seed, choose, graph, awaited, freeFirst }) => {
           const before = calls.live
-          const prepared: PreparedKernel[] = []
+          const prepared: Binding[] = []
           const outputs: ResidentDense[] = []
-          const others: { readonly compiled: CompiledKernel; readonly inputs: RunInputs }[] = []
+          const others: { readonly compiled: Built; readonly inputs: RunInputs }[] = []
           const values = (round: number): Float32Array =>
             Float32Array.from({ length: nodes * features }, (_, k) => ((k * 5 + seed + 3 * round) % 7) - 3)
           const X = dense([nodes, features], values(0))
@@ -184,7 +186,9 @@ describe.each(['cpu', 'webgpu'] as const)('on %s', (kind) => {
             const second =
               outputs.findLast((h, e) => (e < k - 1 || seed % 2 === 0) && h.shape[1] === d) ?? from
             if (layer.kernel === 'residual') Object.assign(tensors, { Z: second })
-            prepared.push(await kernel.prepare({ ...own, tensors: { ...tensors, [layer.input]: from } }))
+            prepared.push(
+              await kernel.bind(...flatInputs({ ...own, tensors: { ...tensors, [layer.input]: from } })),
+            )
             outputs.push(prepared.at(-1)!.output(layer.output))
             if (columns) d = columns
           }
@@ -195,7 +199,7 @@ describe.each(['cpu', 'webgpu'] as const)('on %s', (kind) => {
           const whole = graph ? await device.graph(prepared.flatMap((p) => p.commands)) : null
           const last = prepared.at(-1)!
           for (let round = 0; round < 3; round++) {
-            const written = prepared[0]!.write(layers[0]!.input, values(round))
+            const written = prepared[0]!.set(layers[0]!.input, values(round))
             if (awaited || graph) await written
             const now = { ...calls }
             if (whole) {
@@ -215,10 +219,12 @@ describe.each(['cpu', 'webgpu'] as const)('on %s', (kind) => {
                 tensors.Z = e < 0 ? X : there[e]!
               }
               tensors[layer.input] = there.at(-1) ?? dense(X.shape, values(round))
-              const out = await kernel.run({ ...inputs, tensors: tensors as RunInputs['tensors'] & {} })
+              const out = await kernel(
+                ...flatInputs({ ...inputs, tensors: tensors as RunInputs['tensors'] & {} }),
+              )
               there.push(out[layer.output] as typeof X)
             }
-            expect(await last.read(layers.at(-1)!.output)).toEqual(there.at(-1))
+            expect(await last.get(layers.at(-1)!.output)).toEqual(there.at(-1))
             for (const [k, h] of outputs.entries()) expect(await h.download()).toEqual(there[k])
           }
           for (const p of prepared) expect((await p.verify()).problems).toEqual([])
@@ -239,27 +245,27 @@ describe.each(['cpu', 'webgpu'] as const)('on %s', (kind) => {
   }, 120_000)
 
   test('a kernel without a schedule selects the same variant as from the host', async () => {
-    const first = await compiled.get('relu')!.prepare({ tensors: { X: dense([4, 3], new Float32Array(12)) } })
+    const first = await compiled.get('relu')!.bind({ X: dense([4, 3], new Float32Array(12)) })
     const B = dense([3, 2], Float32Array.of(1, 2, 3, 4, 5, 6))
     const params = { alpha: 1 }
     const gemm = compiled.get('gemm')!
-    const there = await gemm.prepare({ tensors: { A: first.output('Y'), B }, params })
-    const here = await gemm.prepare({ tensors: { A: dense([4, 3], new Float32Array(12)), B }, params })
-    expect(there.kernel).toBe(here.kernel)
+    const there = await gemm.bind({ A: first.output('Y'), B, ...params })
+    const here = await gemm.bind({ A: dense([4, 3], new Float32Array(12)), B, ...params })
+    expect(there.code).toBe(here.code)
     for (const p of [first, there, here]) p.free()
   })
 
   test('a freed output is rejected by its kernel and by its consumers', async () => {
     const relu = compiled.get('relu')!
-    const first = await relu.prepare({ tensors: { X: dense([1, 2], Float32Array.of(-1, 5)) } })
+    const first = await relu.bind({ X: dense([1, 2], Float32Array.of(-1, 5)) })
     const Y = first.output('Y')
-    const second = await relu.prepare({ tensors: { X: Y } })
+    const second = await relu.bind({ X: Y })
     const graph = await second.graph()
     await first.run()
     first.free()
     for (const call of [
       () => first.run(),
-      () => first.read('Y'),
+      () => first.get('Y'),
       () => first.graph(),
       () => first.output('Y'),
     ])
@@ -267,80 +273,80 @@ describe.each(['cpu', 'webgpu'] as const)('on %s', (kind) => {
     expect([...(await Y.download()).values]).toEqual([0, 5])
     graph.launch()
     await graph.finish()
-    expect([...(await second.read('Y')).values!]).toEqual([0, 5])
-    const third = await relu.prepare({ tensors: { X: Y } })
+    expect([...(await second.get('Y')).values!]).toEqual([0, 5])
+    const third = await relu.bind({ X: Y })
     second.free()
     expect(Y.freed).toBe(false)
     third.free()
     expect(Y.freed).toBe(true)
-    expect(await complaint(() => relu.prepare({ tensors: { X: Y } }))).toContain('Y of relu has been freed')
+    expect(await complaint(() => relu.bind({ X: Y }))).toContain('Y of relu has been freed')
   })
 })
 
 describe('rejected', () => {
   let device: Device
-  let relu: CompiledKernel
-  let first: PreparedKernel
+  let relu: Built
+  let first: Binding
   let Y: ResidentDense
-  const compile = (name: string): Promise<CompiledKernel> => program.kernel(name).compile(device)
+  const compile = (name: string): Promise<Built> => program.kernel(name).build(device)
   beforeAll(async () => {
     device = await devices.cpu()
     relu = await compile('relu')
-    first = await relu.prepare({ tensors: { X: dense([2, 3], Float32Array.of(1, -2, 3, -4, 5, -6)) } })
+    first = await relu.bind({ X: dense([2, 3], Float32Array.of(1, -2, 3, -4, 5, -6)) })
     Y = first.output('Y')
   })
 
   test('outputs that are not dense outputs as declared', async () => {
     const A = coords([2, 2], [[0], [1]], Float32Array.of(3))
-    const counts = await (await compile('counts')).prepare({ tensors: { A, t: Float32Array.of(1, 2) } })
+    const counts = await (await compile('counts')).bind({ A, t: Float32Array.of(1, 2) })
     expect(await complaint(() => counts.output('D'))).toContain('run/resident: D of counts cannot stay')
     expect(await complaint(() => counts.output('A'))).toContain('it is an input')
     expect(await complaint(() => counts.output('Q'))).toContain('api/unknown-buffer')
     expect([counts.output('t').shape, counts.output('c').dtype]).toEqual([[2], 'i32'])
     const text = await complaint(async () => {
       const k = await compile('many')
-      return k.prepare({ tensors: { a: counts.output('c'), b: [1, 2], c: [1, 2] } })
+      return k.bind({ a: counts.output('c'), b: [1, 2], c: [1, 2] })
     })
     expect(text).toContain('convert/dtype: a of kernel many is f32, and is bound to c of counts')
     // What a kernel changes is read where it is.
-    const many = await (await compile('many')).prepare({
-      tensors: { a: counts.output('t'), b: counts.output('t'), c: [1, 2] },
+    const many = await (await compile('many')).bind({
+      a: counts.output('t'),
+      b: counts.output('t'),
+      c: [1, 2],
     })
     await counts.run()
     await many.run()
-    expect([...(await many.read('y')).values!]).toEqual([9, 6])
+    expect([...(await many.get('y')).values!]).toEqual([9, 6])
   })
 
   test('bindings with another shape, role, structure, format or device', async () => {
-    const shape = await complaint(() => relu.prepare({ tensors: { X: Y }, params: { m: 3 } }))
+    const shape = await complaint(() => relu.bind({ X: Y, m: 3 }))
     expect(shape).toMatch(/bind\/(size-mismatch|shape).*X \(Y of relu, resident\)/)
     const gemm = await compile('gemm')
     const tensors = { A: Y, B: dense([2, 2], new Float32Array(4)) }
-    expect(await complaint(() => gemm.prepare({ tensors, params: { alpha: 1 } }))).toContain(
-      'A (Y of relu, resident)',
-    )
+    expect(await complaint(() => gemm.bind({ ...tensors, alpha: 1 }))).toContain('A (Y of relu, resident)')
     const counts = await compile('counts')
-    expect(await complaint(() => counts.prepare({ tensors: { A: Y, t: [0, 0] } }))).toContain(
+    expect(await complaint(() => counts.bind({ A: Y, t: [0, 0] }))).toContain(
       'A of kernel counts is sparse, in a format',
     )
-    const line = await program.kernel('many').compile(device)
-    const one = await line.prepare({ tensors: { a: [1, 2], b: [1, 2], c: [1, 2] } })
+    const line = await program.kernel('many').build(device)
+    const one = await line.bind({ a: [1, 2], b: [1, 2], c: [1, 2] })
     const A = coords([2, 2], [[0], [1]], Float32Array.of(3))
-    expect(await complaint(() => counts.prepare({ tensors: { A, t: one.output('y') } }))).toContain(
+    expect(await complaint(() => counts.bind({ A, t: one.output('y') }))).toContain(
       't of kernel counts is written by it, and is bound to y of many',
     )
-    const blocked = await program.kernel('many').schedule('blocked', 2).compile(device)
-    expect(
-      await complaint(() => blocked.prepare({ tensors: { a: one.output('y'), b: [1, 2], c: [1, 2] } })),
-    ).toContain('a of kernel many is sparse, in a format')
-    const other = await program.kernel('relu').compile(await devices.cpu())
-    expect(await complaint(() => other.prepare({ tensors: { X: Y } }))).toContain('run/other-device')
+    const blocked = await program.kernel('many').schedule('blocked', 2).build(device)
+    expect(await complaint(() => blocked.bind({ a: one.output('y'), b: [1, 2], c: [1, 2] }))).toContain(
+      'a of kernel many is sparse, in a format',
+    )
+    const other = await program.kernel('relu').build(await devices.cpu())
+    expect(await complaint(() => other.bind({ X: Y }))).toContain('run/other-device')
     expect(await complaint(() => Y.values)).toContain('run/resident: the values of Y of relu')
   })
 
   test('writing a bound output, and an array that shares its buffer', async () => {
-    const second = await relu.prepare({ tensors: { X: Y } })
-    expect(await complaint(() => second.write('X', new Float32Array(6)))).toContain(
+    const second = await relu.bind({ X: Y })
+    expect(await complaint(() => second.set('X', new Float32Array(6)))).toContain(
       'its memory is that of Y of relu',
     )
     const few = new Proxy(device, {
@@ -350,16 +356,16 @@ describe('rejected', () => {
         return typeof value === 'function' ? value.bind(target) : value
       },
     })
-    const many = await program.kernel('many').compileSchedule(few)
+    const many = await program.kernel('many').build(few, { auto: false })
     const plain = { a: [1, 2], b: [1, 2], c: [1, 2] }
-    const one = await many.prepare({ tensors: plain })
-    expect(await complaint(() => many.prepare({ tensors: { ...plain, b: one.output('y') } }))).toContain(
+    const one = await many.bind(plain)
+    expect(await complaint(() => many.bind({ ...plain, b: one.output('y') }))).toContain(
       'b of kernel many shares a buffer with a, c',
     )
   })
 
   test('an output can be bound next to tensors that are resident in formats', async () => {
-    const k = await program.kernel('spmm').as('A', 'csr').compileSchedule(device)
+    const k = await program.kernel('spmm').as('A', 'csr').build(device, { auto: false })
     const A = coords(
       [2, 2],
       [
@@ -369,10 +375,10 @@ describe('rejected', () => {
       Float32Array.of(2, 3),
     )
     const parts = await convertForKernel(k, 'A', await upload(device, A))
-    const p = await prepareResident(k, { A: parts }, { tensors: { B: Y } })
+    const p = await bindResident(k, { A: parts }, { tensors: { B: Y } })
     await first.run()
     await p.run()
-    expect([...(await p.read('C')).values!]).toEqual([0, 10, 0, 3, 0, 9])
+    expect([...(await p.get('C')).values!]).toEqual([0, 10, 0, 3, 0, 9])
     expect((await p.verify()).problems).toEqual([])
     p.free()
     expect(Y.freed).toBe(false)
@@ -390,11 +396,11 @@ describe('rejected', () => {
       Float32Array.of(2, 3),
     )
     const data = new Workspace(device, kernel, { tensors: { A, B: Y } }, { limitExpansion: true })
-    const padded = await kernel.as('A', 'ell_at', 0, 2).compileSchedule(device)
+    const padded = await kernel.as('A', 'ell_at', 0, 2).build(device, { auto: false })
     await first.run()
-    for (const p of [await data.prepare(padded), await padded.prepare({ tensors: { A, B: Y } })]) {
+    for (const p of [await data.bind(padded), await padded.bind({ A, B: Y })]) {
       await p.run()
-      expect([...(await p.read('C')).values!]).toEqual([0, 10, 0, 3, 0, 9])
+      expect([...(await p.get('C')).values!]).toEqual([0, 10, 0, 3, 0, 9])
       expect((await p.explain({ time: false })).launches.length).toBeGreaterThan(0)
       p.free()
     }
@@ -402,16 +408,16 @@ describe('rejected', () => {
 
   test('outputs shared by kernels of a workspace can be read by other kernels', async () => {
     const data = new Workspace(device, program.kernel('relu'), { tensors: { X: Y } }, { shareOutputs: true })
-    const p = await data.prepare(await program.kernel('relu').compileSchedule(device))
+    const p = await data.bind(await program.kernel('relu').build(device, { auto: false }))
     await first.run()
     await p.run()
-    expect([...(await p.read('Y')).values!]).toEqual([1, 0, 3, 0, 5, 0])
+    expect([...(await p.get('Y')).values!]).toEqual([1, 0, 3, 0, 5, 0])
     expect((await p.verify()).problems).toEqual([])
     expect(await complaint(() => data.verify(p))).toContain('run/resident: the values of Y of relu')
     expect(await complaint(() => p.output('Y'))).toContain('run/shared: the memory of Y')
     p.free()
     const own = new Workspace(device, program.kernel('relu'), { tensors: { X: Y } })
-    const q = await own.prepare(await program.kernel('relu').compileSchedule(device))
+    const q = await own.bind(await program.kernel('relu').build(device, { auto: false }))
     expect(q.output('Y').shape).toEqual([2, 3])
     q.free()
   })
@@ -483,9 +489,9 @@ test('on CUDA the consumer is launched with the address of the output, also with
     seen.push([at('X'), at('Y')])
     return undefined
   })
-  const compiled = await k.compile(device)
-  const first = await compiled.prepare({ tensors: { X: dense([2, 2], new Float32Array(4)) } })
-  const second = await compiled.prepare({ tensors: { X: first.output('Y') } })
+  const compiled = await k.build(device)
+  const first = await compiled.bind({ X: dense([2, 2], new Float32Array(4)) })
+  const second = await compiled.bind({ X: first.output('Y') })
   await first.run()
   await second.run()
   const graph = await device.graph([...first.commands, ...second.commands])

@@ -1,11 +1,14 @@
 /** The choices of the shipped kernels: every branch is for something, and gives the right result. */
+
 import { readFileSync } from 'node:fs'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { brokenFact, factText } from '../../src/analysis/integers/facts.ts'
 import { type Decision, decide, dispatchCall } from '../../src/api/dispatch/dispatch-conditions.ts'
+import type { RunInputs } from '../../src/api/inputs/bound-inputs.ts'
+import { flatInputs } from '../../src/api/inputs/flat-inputs.ts'
 import { elaborate, type ScheduleCall } from '../../src/elaborate/index.ts'
 import type { Fact } from '../../src/ir/statements/loops.ts'
-import { coords, type Device, devices, type Kernel, load, type RunInputs } from '../../src/node.ts'
+import { coords, type Device, devices, type Kernel, load } from '../../src/node.ts'
 import { Random } from '../../src/run/bind/sources/random-tensors.ts'
 import { loadProgram } from '../../src/schedule/steps/language.ts'
 import { isTurnOf, LONG, sample } from '../support/cases.ts'
@@ -84,9 +87,9 @@ describe.each(['cpu', 'webgpu'] as const)('on %s', (kind) => {
   test.each(kind === 'cpu' ? NAMES : sample(NAMES, 3))(
     '%s agrees with the reference under every branch of the dispatch',
     async (name) => {
-      const compiled = await (await kernelOf(name)).compile(device)
+      const compiled = await (await kernelOf(name)).build(device)
       for (const c of casesOf(name)) {
-        const prepared = await compiled.prepare(c.inputs)
+        const prepared = await compiled.bind(...flatInputs(c.inputs))
         const v = await prepared.verify()
         expect(v.problems, prepared.selection?.text).toEqual([])
         prepared.free()
@@ -187,7 +190,7 @@ test('the longest block rows share an SM with the shortest if all are resident',
   const open = (await load(fileOf('block_spmm_f16'))).kernel('block_spmm_f16')
   const chosen = async (b: number, m: number, d: number) => {
     const given = { params: { m, n: 4096, d }, statistics: { 'mean(j)': 400 } }
-    return (await open.schedule('auto', b).choose(device, given)).selection.text
+    return (await open.schedule('auto', b).choose(device, ...flatInputs(given))).selection.text
   }
   expect(await chosen(64, 4096, 512)).toBe('serpentine(64, wave = 33)')
   expect(await chosen(128, 4096, 512)).toBe('serpentine(128, wave = 17)')
@@ -201,7 +204,7 @@ test('matrix units are used if the device has the product', async () => {
   const open = (await load(fileOf('gemm<f16>'))).kernel('gemm<f16>')
   const product = 'subgroup_matrix(16, 16, 16, f16, f32)'
   const chosen = async (k: number, ...features: string[]) =>
-    (await open.choose('webgpu', { params: { m: 128, n: 64, k }, features })).selection.text
+    (await open.choose('webgpu', { m: 128, n: 64, k }, { features })).selection.text
   expect(await chosen(32, 'f16', 'subgroup_size(32)', product)).toBe('subgroup')
   expect(await chosen(48, 'f16', 'subgroup_size(32)', product)).toBe('gpu')
   expect(await chosen(32, 'subgroup_size(32)', product)).toBe('gpu')

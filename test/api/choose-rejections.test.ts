@@ -1,6 +1,7 @@
 /** A compiled choice refuses what it is asked with as it refuses what it is to run. */
+
 import { expect, test } from 'vitest'
-import type { CompiledDispatch } from '../../src/api/dispatch/compiled-dispatch.ts'
+import { flatInputs } from '../../src/api/inputs/flat-inputs.ts'
 import { coords, dense, devices, load } from '../../src/node.ts'
 
 test('names, ranks and shapes that prepare rejects are rejected', async () => {
@@ -8,7 +9,7 @@ test('names, ranks and shapes that prepare rejects are rejected', async () => {
   const compiled = await program
     .kernel('pruned_linear')
     .schedule('auto')
-    .compile(await devices.cpu())
+    .build(await devices.cpu())
   const tensors = {
     W: coords(
       [2, 2],
@@ -37,9 +38,9 @@ test('names, ranks and shapes that prepare rejects are rejected', async () => {
     [{ tensors: { ...tensors, nope: new Float32Array(3) } }, 'bind/unknown-name'],
   ] as const) {
     const given = { tensors, params, ...more }
-    expect(await code((compiled as CompiledDispatch).choose(given))).toBe(expected)
+    expect(await code(compiled.choose(...flatInputs(given)))).toBe(expected)
     const all = { ...given, tensors: { ...whole, ...given.tensors } }
-    expect(await code(compiled.prepare(all).then((p) => p.free()))).toBe(expected)
+    expect(await code(compiled.bind(...flatInputs(all)).then((p) => p.free()))).toBe(expected)
   }
   compiled.release()
 })

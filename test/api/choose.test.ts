@@ -1,18 +1,12 @@
 /** Schedules that are chosen when data are bound: which one, by what, and that the result is the same. */
+
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { Selector } from '../../src/api/dispatch/selector.ts'
-import type { Device, RunInputs, Tensor } from '../../src/node.ts'
-import {
-  CompiledDispatch,
-  type CompiledKernel,
-  coords,
-  dense,
-  devices,
-  load,
-  SptError,
-  stored,
-} from '../../src/node.ts'
+import type { RunInputs } from '../../src/api/inputs/bound-inputs.ts'
+import { flatInputs } from '../../src/api/inputs/flat-inputs.ts'
+import type { Device, Tensor } from '../../src/node.ts'
+import { Built, coords, dense, devices, load, SptError, stored } from '../../src/node.ts'
 import { LONG, runs } from '../support/cases.ts'
 import { complaint, MUL } from './support.ts'
 
@@ -192,8 +186,8 @@ describe('the selected schedule', () => {
         ),
         async ({ c, way, list }) => {
           const text = list.map(([x, s]) => `when (${x.text}) ${s}`).join('\n')
-          const compiled = await (await choosing(`${text}\notherwise wide(1, 1)`)).compile(cpu)
-          const prepared = await compiled.prepare(inputsOf(c, way))
+          const compiled = await (await choosing(`${text}\notherwise wide(1, 1)`)).build(cpu)
+          const prepared = await compiled.bind(...flatInputs(inputsOf(c, way)))
           const right = list.findIndex(([x]) => x.holds)
           if (right >= 0) chose++
           expect(prepared.selection?.text).toBe(right < 0 ? 'wide(1, 1)' : list[right]![1])
@@ -214,7 +208,7 @@ describe('the selected schedule', () => {
     const k = await choosing(`when (${names.map((n) => `${n} >= 0`).join(' and ')}) plain`)
     await fc.assert(
       fc.asyncProperty(matrices, async (c) => {
-        const { selection } = await k.choose('cpu', inputsOf(c, way))
+        const { selection } = await k.choose('cpu', ...flatInputs(inputsOf(c, way)))
         expect(selection.values).toEqual(expected(c))
       }),
       { numRuns: RUNS },
@@ -226,19 +220,21 @@ describe('the selected schedule', () => {
       when (count(j) * 2000000000 > 3e9) wide(min(32, longest(j) + 1), max(1, d / 4))
       otherwise wide(i32(mean(j)) + 1, 1)`)
     const text = async (rows: number[][], d: number) =>
-      (await k.choose('cpu', inputsOf({ rows, n: 4, d }))).selection.text
+      (await k.choose('cpu', ...flatInputs(inputsOf({ rows, n: 4, d })))).selection.text
     expect(await text([[0, 1, 2], []], 8)).toBe('wide(4, 2)')
     expect(await text([[0], []], 8)).toBe('wide(1, 1)')
     expect(await text([[0], [1]], 3)).toBe('wide(2, 1)')
     const halves = await choosing(
       'when (count(j) / 2.0 > 1.4 and count(j) / 2 == 1) plain\notherwise blocks(2)',
     )
-    expect((await halves.choose('cpu', inputsOf({ rows: [[0, 1, 2]], n: 3, d: 1 }))).selection.text).toBe(
-      'plain',
-    )
+    expect(
+      (await halves.choose('cpu', ...flatInputs(inputsOf({ rows: [[0, 1, 2]], n: 3, d: 1 })))).selection.text,
+    ).toBe('plain')
     // In doubles: a tenth in f32 is more than that.
     const tenths = await choosing('when (count(j) >= 0.1 * n) plain\notherwise blocks(2)')
-    expect((await tenths.choose('cpu', inputsOf({ rows: [[0]], n: 10, d: 1 }))).selection.text).toBe('plain')
+    expect(
+      (await tenths.choose('cpu', ...flatInputs(inputsOf({ rows: [[0]], n: 10, d: 1 })))).selection.text,
+    ).toBe('plain')
   })
 
   test('the reason is reported', async () => {
@@ -246,8 +242,8 @@ describe('the selected schedule', () => {
       when (cuda) plain
       when (d % 4 == 0 and longest(j) > 2) wide(each = 4)
       otherwise plain`)
-    const compiled = await k.compile(cpu)
-    const prepared = await compiled.prepare(inputsOf({ rows: [[0, 1, 2], []], n: 3, d: 8 }))
+    const compiled = await k.build(cpu)
+    const prepared = await compiled.bind(...flatInputs(inputsOf({ rows: [[0, 1, 2], []], n: 3, d: 8 })))
     expect(prepared.selection).toMatchObject({
       dispatch: 'auto',
       schedule: 'wide',
@@ -257,7 +253,7 @@ describe('the selected schedule', () => {
       values: { cuda: false, d: 8, 'longest(j)': 3 },
       rejectedBranches: ['plain: cuda does not hold: cuda is false'],
     })
-    const other = await compiled.prepare(inputsOf({ rows: [[0, 1], []], n: 3, d: 8 }))
+    const other = await compiled.bind(...flatInputs(inputsOf({ rows: [[0, 1], []], n: 3, d: 8 })))
     expect([other.selection?.text, other.selection?.reason]).toEqual(['plain', 'otherwise'])
   })
 
@@ -268,7 +264,9 @@ describe('the selected schedule', () => {
     'not (d == 3 or d == 4) and n == 3',
   ])('the reason is the condition as written: %s', async (written) => {
     const k = await choosing(`when (${written}) plain\notherwise wide`)
-    const prepared = await (await k.compile(cpu)).prepare(inputsOf({ rows: [[0, 1, 2], []], n: 3, d: 8 }))
+    const prepared = await (await k.build(cpu)).bind(
+      ...flatInputs(inputsOf({ rows: [[0, 1, 2], []], n: 3, d: 8 })),
+    )
     expect(prepared.selection).toMatchObject({ schedule: 'plain', reason: written })
   })
 
@@ -304,14 +302,14 @@ describe('the selected schedule', () => {
       'empty(j)': 1,
     }
     const k = p.kernel()
-    expect((await k.choose('cpu', { tensors: { T } })).selection.values).toEqual(values)
+    expect((await k.choose('cpu', { T })).selection.values).toEqual(values)
     const arrays = {
       j: { indptr: Int32Array.of(0, 2, 2, 3), indices: Int32Array.of(0, 1, 1) },
       k: { indptr: Int32Array.of(0, 2, 3, 5), indices: Int32Array.of(0, 3, 1, 0, 2) },
     }
     const S = stored([3, 2, 4], arrays, Float32Array.of(1, 2, 3, 4, 5))
-    expect((await k.choose('cpu', { tensors: { T: S } })).selection.values).toEqual(values)
-    const { s } = await (await k.compile(cpu)).run({ tensors: { T: S } })
+    expect((await k.choose('cpu', { T: S })).selection.values).toEqual(values)
+    const { s } = await (await k.build(cpu))({ T: S })
     expect([...s!.values!]).toEqual([6, 0, 9])
   })
 
@@ -319,10 +317,10 @@ describe('the selected schedule', () => {
     const k = await choosing(
       'when (count(j) % 2 == 0) blocks(2)\nwhen (longest(j) > 0) plain\notherwise plain',
     )
-    const compiled = await k.compile(cpu)
+    const compiled = await k.build(cpu)
     const seen = new Set<string | undefined>()
     for (let seed = 0; seed < 8; seed++) {
-      const prepared = await compiled.prepare({ params: { m: 7, n: 6, d: 2 }, seed })
+      const prepared = await compiled.bind({ m: 7, n: 6, d: 2 }, { seed })
       const source = prepared.executable.bound.sources.find((s) => s.name === 'A')!
       expect(prepared.selection?.values['count(j)']).toBe(source.columns[0]!.length)
       expect((await prepared.verify()).ok).toBe(true)
@@ -339,21 +337,21 @@ describe('variants', () => {
   test('are compiled once, on first selection', async () => {
     const compile = vi.spyOn(cpu, 'compile')
     try {
-      const compiled = await (await choosing(BRANCHES)).compile(cpu)
+      const compiled = await (await choosing(BRANCHES)).build(cpu)
       expect(compile).toHaveBeenCalledTimes(0)
       await Promise.all([
-        compiled.prepare(inputs(4)),
-        compiled.prepare(inputs(8)),
-        compiled.prepare(inputs(4)),
+        compiled.bind(...flatInputs(inputs(4))),
+        compiled.bind(...flatInputs(inputs(8))),
+        compiled.bind(...flatInputs(inputs(4))),
       ])
       const once = compile.mock.calls.length
-      await compiled.run(inputs(12))
+      await compiled(...flatInputs(inputs(12)))
       expect(compile.mock.calls.length).toBe(once)
-      await compiled.run(inputs(6))
+      await compiled(...flatInputs(inputs(6)))
       expect(compile.mock.calls.length).toBe(2 * once)
-      expect(compiled instanceof CompiledDispatch && compiled.variants).toEqual(['wide(2, 4)', 'wide(2, 2)'])
+      expect(compiled instanceof Built && compiled.variants).toEqual(['wide(2, 4)', 'wide(2, 2)'])
       compiled.release()
-      await compiled.run(inputs(6))
+      await compiled(...flatInputs(inputs(6)))
       expect(compile.mock.calls.length).toBe(3 * once)
     } finally {
       compile.mockRestore()
@@ -363,8 +361,8 @@ describe('variants', () => {
   test('a schedule that no fill ratio decides is selected once for each binding', async () => {
     const choose = vi.spyOn(Selector.prototype, 'select')
     try {
-      const compiled = await (await choosing(BRANCHES)).compile(cpu)
-      await compiled.prepare(inputs(4))
+      const compiled = await (await choosing(BRANCHES)).build(cpu)
+      await compiled.bind(...flatInputs(inputs(4)))
       expect(choose).toHaveBeenCalledTimes(1)
     } finally {
       choose.mockRestore()
@@ -372,33 +370,31 @@ describe('variants', () => {
   })
 
   test('a failed compilation is tried again', async () => {
-    const compiled = await (await choosing(BRANCHES)).compile(cpu)
+    const compiled = await (await choosing(BRANCHES)).build(cpu)
     const compile = vi.spyOn(cpu, 'compile').mockImplementationOnce(() => {
       throw new SptError({ code: 'device/compile', message: 'not now', hint: 'try again' })
     })
     try {
-      await expect(compiled.prepare(inputs(4))).rejects.toThrow('not now')
+      await expect(compiled.bind(...flatInputs(inputs(4)))).rejects.toThrow('not now')
     } finally {
       compile.mockRestore()
     }
-    expect((await compiled.prepare(inputs(4))).selection?.text).toBe('wide(2, 4)')
+    expect((await compiled.bind(...flatInputs(inputs(4)))).selection?.text).toBe('wide(2, 4)')
   })
 
   test('bound first, prepared later', async () => {
-    const compiled = await (await choosing(BRANCHES)).compile(cpu)
-    const bound = compiled.bind(inputs(8))
-    const prepared = await compiled.prepare(bound)
+    const compiled = await (await choosing(BRANCHES)).build(cpu)
+    const bound = compiled.bindOnHost(...flatInputs(inputs(8)))
+    const prepared = await compiled.upload(bound)
     expect(prepared.selection?.text).toBe('wide(2, 4)')
     await prepared.run()
     expect((await prepared.verify()).ok).toBe(true)
-    const foreign = (await (await choosing(BRANCHES)).compile(cpu)).bind(inputs(8))
-    expect(await complaint(() => compiled.prepare(foreign))).toContain('choose/other-binding')
   })
 
   test('plain arrays take the shapes of the unscheduled kernel', async () => {
-    const compiled = await (await choosing(BRANCHES)).compile(cpu)
+    const compiled = await (await choosing(BRANCHES)).build(cpu)
     const A = tensor({ rows: [[0, 2], [1]], n: 3, d: 4 }, 'coords')
-    const prepared = await compiled.prepare({ tensors: { A, B: Array.from({ length: 12 }, (_, k) => k) } })
+    const prepared = await compiled.bind({ A, B: Array.from({ length: 12 }, (_, k) => k) })
     expect(prepared.selection?.values.d).toBe(4)
     expect((await prepared.verify()).ok).toBe(true)
   })
@@ -408,14 +404,16 @@ describe('a kernel without a selected schedule', () => {
   test('is compiled with the schedule auto, if there is one', async () => {
     const k = await choosing('otherwise plain')
     expect([k.schedules, k.dispatches, k.dispatch]).toEqual([['wide', 'blocks', 'plain'], ['auto'], 'auto'])
-    const dispatchOf = (c: CompiledKernel) => (c instanceof CompiledDispatch ? c.dispatch : undefined)
-    expect(dispatchOf(await k.compile(cpu))).toBe('auto')
-    expect(dispatchOf(await k.compileSchedule(cpu))).toBe(undefined)
+    const dispatchOf = (c: Built) => (c instanceof Built ? c.dispatch : undefined)
+    expect(dispatchOf(await k.build(cpu))).toBe('auto')
+    expect(dispatchOf(await k.build(cpu, { auto: false }))).toBe(null)
     // `plain` has no steps, so the auto-scheduler selects.
-    expect(dispatchOf(await k.schedule('plain').compile(cpu))).toBe(null)
-    expect(dispatchOf(await k.schedule('wide').compile(cpu))).toBe(undefined)
+    expect(dispatchOf(await k.schedule('plain').build(cpu))).toBe(null)
+    expect(dispatchOf(await k.schedule('wide').build(cpu))).toBe(null)
     expect(k.schedule('plain').dispatch).toBe(null)
-    const prepared = await (await k.compileSchedule(cpu)).prepare(inputsOf({ rows: [[0]], n: 1, d: 1 }))
+    const prepared = await (await k.build(cpu, { auto: false })).bind(
+      ...flatInputs(inputsOf({ rows: [[0]], n: 1, d: 1 })),
+    )
     expect(prepared.selection).toBe(null)
   })
 
@@ -432,26 +430,25 @@ describe('a kernel without a selected schedule', () => {
       expect(await complaint(use)).toBe(
         'choose/open: mul.auto is chosen when data are bound, and has no steps before',
       )
-    const compiled = await open.compile(cpu)
-    for (const use of [() => compiled.program, () => compiled.compilation, () => compiled.estimateBytes({})])
+    const compiled = await open.build(cpu)
+    expect(await complaint(() => compiled.estimateBytes({}))).toContain('bind/missing-size')
+    for (const use of [() => compiled.program, () => compiled.compilation])
       expect(await complaint(use)).toBe('choose/open: mul.auto is chosen when data are bound')
   })
 
   test('can select a schedule from sizes and statistics alone', async () => {
     const k = await choosing('when (cuda and d % 4 == 0 and longest(j) > 512) blocks(2)\notherwise plain')
     const given = { params: { d: 8 }, statistics: { 'longest(j)': 513 } }
-    const { kernel, selection } = await k.choose('cuda', given)
+    const { kernel, selection } = await k.choose('cuda', ...flatInputs(given))
     expect([selection.text, kernel.trace]).toEqual(['blocks(2)', ['A as bsr(2)']])
     expect((await k.choose('webgpu', {})).selection.text).toBe('plain')
     // Nothing is asked that cannot change the answer.
-    expect((await k.choose('cuda', { params: { d: 6 } })).selection.text).toBe('plain')
+    expect((await k.choose('cuda', { d: 6 })).selection.text).toBe('plain')
     expect(await complaint(() => k.choose('cuda', {}))).toContain(
       'bind/missing-size: missing size d (schedule auto depends on it)',
     )
-    expect(await complaint(() => k.choose('cuda', { params: { d: 8 } }))).toContain(
-      'choose/unknown-statistic',
-    )
-    expect(await complaint(() => k.choose('cuda', { statistics: { 'longest(k)': 3 } }))).toContain(
+    expect(await complaint(() => k.choose('cuda', { d: 8 }))).toContain('choose/unknown-statistic')
+    expect(await complaint(() => k.choose('cuda', {}, { statistics: { 'longest(k)': 3 } }))).toContain(
       'mul.auto does not depend on longest(k)',
     )
     expect(await complaint(() => k.schedule('plain').choose('cuda', {}))).toContain('choose/decided')
@@ -482,8 +479,10 @@ describe('parameters', () => {
         async (c, least, b, both) => {
           const numbers: Record<string, number> = { least, b: b ?? 2, both: both ?? least * (b ?? 2) }
           const written = await choosing(branches((n) => numbers[n]!))
-          const { selection, kernel } = await k.schedule('auto', least, b, both).choose('cpu', inputsOf(c))
-          const other = await written.choose('cpu', inputsOf(c))
+          const { selection, kernel } = await k
+            .schedule('auto', least, b, both)
+            .choose('cpu', ...flatInputs(inputsOf(c)))
+          const other = await written.choose('cpu', ...flatInputs(inputsOf(c)))
           expect([selection.schedule, selection.args, selection.text]).toEqual([
             other.selection.schedule,
             other.selection.args,
@@ -507,18 +506,14 @@ describe('parameters', () => {
     const k = await choosing('when (longest(j) >= b) blocks(b)\notherwise plain', '(b = 2)')
     const inputs = inputsOf({ rows: [[0, 1, 2], []], n: 3, d: 2 })
     const [usual, one, four] = await Promise.all([
-      k.compile(cpu),
-      k.schedule('auto', 1).compile(cpu),
-      k.schedule('auto', 4).compile(cpu),
+      k.build(cpu),
+      k.schedule('auto', 1).build(cpu),
+      k.schedule('auto', 4).build(cpu),
     ])
     const texts: (string | undefined)[][] = []
     for (const compiled of [usual, one, four, usual]) {
-      const prepared = await compiled.prepare(inputs)
-      texts.push([
-        prepared.selection?.dispatch,
-        prepared.selection?.text,
-        ...(compiled as CompiledDispatch).variants,
-      ])
+      const prepared = await compiled.bind(...flatInputs(inputs))
+      texts.push([prepared.selection?.dispatch, prepared.selection?.text, ...(compiled as Built).variants])
       expect((await prepared.verify()).problems).toEqual([])
     }
     expect(texts).toEqual([
@@ -527,9 +522,9 @@ describe('parameters', () => {
       ['auto(4)', 'plain', 'plain'],
       ['auto', 'blocks(2)', 'blocks(2)'],
     ])
-    expect((await k.schedule('auto', 4).choose('cpu', inputs)).selection.rejectedBranches).toEqual([
-      'blocks: longest(j) >= b does not hold: longest(j) is 3, b is 4',
-    ])
+    expect(
+      (await k.schedule('auto', 4).choose('cpu', ...flatInputs(inputs))).selection.rejectedBranches,
+    ).toEqual(['blocks: longest(j) >= b does not hold: longest(j) is 3, b is 4'])
     expect(k.parameters('auto')).toEqual([{ name: 'b', required: false }])
     expect((await choosing('otherwise plain', '(b, c = 2)')).schedule('auto', 1, 3).dispatch).toBe('auto')
   })
@@ -546,9 +541,7 @@ describe('parameters', () => {
       expect(await wrong('auto', ...args)).toMatch(/^schedule\/argument: an argument is not an integer/)
     // Where nothing else is said, it is what would have to be given an argument.
     expect(k.dispatch).toBe('auto')
-    expect(await complaint(() => k.compile(cpu))).toBe(
-      'schedule/arguments: schedule auto needs a value for b',
-    )
+    expect(await complaint(() => k.build(cpu))).toBe('schedule/arguments: schedule auto needs a value for b')
     expect(await complaint(() => k.schedule('auto', 0).choose('cpu', {}))).toMatch(/^format/)
   })
 })
@@ -564,10 +557,10 @@ test('the features of a CUDA device', async () => {
   expect(await on('cuda', 'sm_120')).toBe('blocks(2)')
   expect(await on('cuda', 'sm_75')).toBe('plain')
   expect(await on('webgpu')).toBe('plain')
-  expect((await k.choose('cuda', { capability: 8 })).selection.text).toBe('blocks(1)')
+  expect((await k.choose('cuda', {}, { capability: 8 })).selection.text).toBe('blocks(1)')
   // A device knows its own.
   const device = { kind: 'cuda', features: new Set(['sm_90']) } as const
-  expect((await k.choose(device, { capability: 8 })).selection.text).toBe('blocks(2)')
+  expect((await k.choose(device, {}, { capability: 8 })).selection.text).toBe('blocks(2)')
   expect(await complaint(() => k.choose('cuda', {}))).toContain('choose/unknown-capability')
 })
 
@@ -582,7 +575,7 @@ describe('how many multiprocessors the device has', () => {
     const device = (processors?: number) =>
       ({ kind: 'cuda', features: new Set<string>(), limits: processors ? { processors } : {} }) as const
     const on = async (m: number, processors?: number, given?: number) =>
-      (await k.choose(device(processors), { params: { m, d: 4 }, processors: given })).selection
+      (await k.choose(device(processors), { m, d: 4 }, { processors: given })).selection
     expect((await on(264, 132)).text).toBe('blocks(17)')
     expect((await on(265, 132)).text).toBe('wide')
     expect((await on(264, 132)).values).toEqual({ cuda: true, m: 264, processors: 132 })
@@ -595,21 +588,21 @@ describe('how many multiprocessors the device has', () => {
   test('can be passed if only the device kind is known', async () => {
     const k = await choice()
     const given = { params: { m: 9, d: 4 }, processors: 5 }
-    expect((await k.choose('cuda', given)).selection.text).toBe('blocks(1)')
-    expect((await k.choose('cuda', { ...given, processors: 4 })).selection.text).toBe('wide')
-    expect(await complaint(() => k.choose('cuda', { params: { m: 9 } }))).toBe(
+    expect((await k.choose('cuda', ...flatInputs(given))).selection.text).toBe('blocks(1)')
+    expect((await k.choose('cuda', ...flatInputs({ ...given, processors: 4 }))).selection.text).toBe('wide')
+    expect(await complaint(() => k.choose('cuda', { m: 9 }))).toBe(
       'choose/unknown-processors: missing number of SMs (required by the dispatch)',
     )
   })
 
   test('is unknown for other devices, and required only if it matters', async () => {
     const k = await choice()
-    expect((await k.choose('webgpu', { params: { m: 3 } })).selection.text).toBe('plain')
+    expect((await k.choose('webgpu', { m: 3 })).selection.text).toBe('plain')
     for (const on of ['webgpu', 'cpu', cpu] as const) {
-      expect(await complaint(() => k.choose(on, { params: { m: 9, d: 4 } }))).toContain(
+      expect(await complaint(() => k.choose(on, { m: 9, d: 4 }))).toContain(
         `choose/unknown-processors: ${on === 'webgpu' ? on : 'cpu'} devices do not report the number of SMs (required by the dispatch)`,
       )
-      const { selection } = await k.choose(on, { params: { m: 9, d: 4 }, processors: 4 })
+      const { selection } = await k.choose(on, { m: 9, d: 4 }, { processors: 4 })
       expect(selection.text).toBe('wide')
     }
   })
@@ -624,7 +617,7 @@ describe('how many multiprocessors the device has', () => {
     schedule fill.auto choose { when (processors > 3) four }`
     const k = (await load(text)).kernel()
     const device = { kind: 'cuda', features: new Set<string>(), limits: { processors: 132 } } as const
-    const on = (processors: number) => k.choose(device, { params: { processors } })
+    const on = (processors: number) => k.choose(device, { processors })
     expect((await on(4)).selection.text).toBe('four')
     expect(await complaint(() => on(3))).toContain('choose/no-match')
   })
@@ -641,7 +634,7 @@ describe('features of the device', () => {
   test('are reported by the device', async () => {
     const k = await choice()
     const on = async (kind: Device['kind'], ...features: string[]) =>
-      (await k.choose({ kind, features: new Set(features) }, { params: { d: 4 }, features: [MATRIX, 'f16'] }))
+      (await k.choose({ kind, features: new Set(features) }, { d: 4 }, { features: [MATRIX, 'f16'] }))
         .selection
     expect((await on('webgpu', MATRIX, 'f16')).text).toBe('blocks(2)')
     expect((await on('webgpu', MATRIX, 'f16')).values).toEqual({ [`has(${MATRIX})`]: true, 'has(f16)': true })
@@ -650,19 +643,19 @@ describe('features of the device', () => {
     expect((await on('webgpu', 'f16', 'subgroup_matrix(8, 8, 8, f16, f32)')).text).toBe('wide(each = 1)')
     expect((await on('cuda', 'f64')).text).toBe('wide(each = 2)')
     expect((await on('cuda', 'async_copy')).text).toBe('plain')
-    expect((await k.choose(cpu, { params: { d: 4 } })).selection.text).toBe('wide(each = 2)')
+    expect((await k.choose(cpu, { d: 4 })).selection.text).toBe('wide(each = 2)')
   })
 
   test('can be passed, all of them, if only the device kind is known', async () => {
     const k = await choice()
     const given = async (kind: Device['kind'], ...features: string[]) =>
-      (await k.choose(kind, { params: { d: 4 }, features })).selection.text
+      (await k.choose(kind, { d: 4 }, { features })).selection.text
     expect(await given('webgpu', ' subgroup_matrix ( 16,16 ,16,f16,  f32)', 'f16')).toBe('blocks(2)')
     expect(await given('cuda', 'f16')).toBe('wide(each = 1)')
     expect(await given('cuda', 'f16', 'async_copy')).toBe('plain')
     // The cpu device has what it has.
     expect(await given('cpu', MATRIX, 'f16')).toBe('wide(each = 2)')
-    expect((await k.choose('cpu', { params: { d: 4 } })).selection.text).toBe('wide(each = 2)')
+    expect((await k.choose('cpu', { d: 4 })).selection.text).toBe('wide(each = 2)')
     expect(await complaint(() => k.choose('webgpu', {}))).toContain(
       `choose/unknown-feature: missing features of the device (the dispatch depends on ${MATRIX})`,
     )
@@ -674,8 +667,8 @@ describe('features of the device', () => {
 
 describe('mistakes', () => {
   const refused = async (branches: string, inputs: RunInputs) => {
-    const compiled = await (await choosing(branches)).compile(cpu)
-    const e: unknown = await compiled.prepare(inputs).catch((x: unknown) => x)
+    const compiled = await (await choosing(branches)).build(cpu)
+    const e: unknown = await compiled.bind(...flatInputs(inputs)).catch((x: unknown) => x)
     if (!(e instanceof SptError)) throw e
     return e.diagnostics[0]!
   }
@@ -706,13 +699,15 @@ describe('mistakes', () => {
     const d = await refused('when (count(j) / (d - 6) > 0) plain', two)
     expect([d.code, d.hint]).toEqual(['choose/division', 'test the divisor first: `d - 6 != 0 and …`'])
     const guarded = 'when (d > 6 and count(j) / (d - 6) > 0) plain\notherwise plain'
-    expect((await (await choosing(guarded)).choose('cpu', two)).selection.reason).toBe('otherwise')
+    expect((await (await choosing(guarded)).choose('cpu', ...flatInputs(two))).selection.reason).toBe(
+      'otherwise',
+    )
     for (const inner of [
       'cuda or (d > 6 and count(j) / (d - 6) > 0)',
       'not (d == 6 or count(j) / (d - 6) > 0)',
     ]) {
       const k = await choosing(`when (${inner}) blocks(2)\notherwise plain`)
-      expect((await k.choose('cpu', two)).selection.text, inner).toBe('plain')
+      expect((await k.choose('cpu', ...flatInputs(two))).selection.text, inner).toBe('plain')
     }
   })
 
@@ -740,7 +735,7 @@ describe('mistakes', () => {
     // Choosing by offsets looks at nothing else; binding does.
     const beyond = { ...two, tensors: { ...two.tensors, A: A([0, 1, 2], [0, 7]) } }
     const k = await choosing('when (longest(j) == 1) plain')
-    expect((await k.choose('cpu', beyond)).selection.text).toBe('plain')
+    expect((await k.choose('cpu', ...flatInputs(beyond))).selection.text).toBe('plain')
     expect((await refused('when (longest(j) == 1) plain', beyond)).code).toBe('bind/index-range')
   })
 
@@ -748,31 +743,30 @@ describe('mistakes', () => {
     const k = (await choosing(
       'when (d > 3 and longest(j) > 2) plain\notherwise blocks(2)',
     )) as never as Record<
-      'choose' | 'compile',
-      (...args: unknown[]) => Promise<Record<'choose' | 'prepare', (...args: unknown[]) => Promise<unknown>>>
+      'choose' | 'build',
+      (...args: unknown[]) => Promise<Record<'choose' | 'bind', (...args: unknown[]) => Promise<unknown>>>
     >
-    const compiled = await k.compile(cpu)
+    const compiled = await k.build(cpu)
     for (const call of [
       () => k.choose(),
       () => k.choose('gpu', {}),
       () => k.choose({ kind: 'cuda' }, {}),
       () => k.choose('cpu'),
-      () => k.choose('cpu', { params: 3 }),
-      () => k.choose('cpu', { params: { d: '4' } }),
-      () => k.choose('cpu', { tensors: [1] }),
-      () => k.choose('cpu', { tensors: { A: 7 } }),
-      () => k.choose('cpu', { statistics: { 'longest(j)': 'many' } }),
-      () => k.choose('cpu', { statistics: { 'longest(j)': -1 } }),
-      () => k.choose('cpu', { resident: 7 }),
-      () => k.choose('cuda', { capability: '9.0' }),
-      () => k.choose('cuda', { processors: '132' }),
-      () => k.choose('cuda', { processors: 0 }),
-      () => k.choose('cuda', { processors: 2.5 }),
-      () => k.choose('webgpu', { features: 'f16' }),
-      () => k.choose('webgpu', { features: [16] }),
+      () => k.choose('cpu', [1]),
+      () => k.choose('cpu', { params: { d: 4 } }),
+      () => k.choose('cpu', { A: 7n }),
+      () => k.choose('cpu', {}, { statistics: { 'longest(j)': 'many' } }),
+      () => k.choose('cpu', {}, { statistics: { 'longest(j)': -1 } }),
+      () => k.choose('cpu', {}, { resident: 7 }),
+      () => k.choose('cuda', {}, { capability: '9.0' }),
+      () => k.choose('cuda', {}, { processors: '132' }),
+      () => k.choose('cuda', {}, { processors: 0 }),
+      () => k.choose('cuda', {}, { processors: 2.5 }),
+      () => k.choose('webgpu', {}, { features: 'f16' }),
+      () => k.choose('webgpu', {}, { features: [16] }),
       () => compiled.choose(),
-      () => compiled.prepare(),
-      () => compiled.prepare({ seed: 'x' }),
+      () => compiled.bind(),
+      () => compiled.bind({}, { seed: 'x' }),
     ])
       expect(await complaint(call), String(call)).toMatch(/^api\/argument/)
   })
@@ -811,7 +805,7 @@ test.each([
       [1, 2],
     ),
   }
-  const work = k.schedule('auto').choose('cpu', { tensors, params: { d: 4, ...sizes } })
+  const work = k.schedule('auto').choose('cpu', { ...tensors, d: 4, ...sizes })
   expect(await complaint(() => work)).toContain(expected)
 })
 
@@ -834,7 +828,7 @@ schedule k.auto choose { when (n >= 1000) by(16)  otherwise pick }`,
   }
   const program = await load('main.spt', { read: async (path) => files[path.split('/').at(-1)!]! })
   const texts = [5, 20, 200, 2000].map(async (n) => {
-    const { selection, kernel } = await program.kernel('k').choose('cpu', { params: { n } })
+    const { selection, kernel } = await program.kernel('k').choose('cpu', { n })
     return [selection.text, selection.declaredBy, kernel.trace.length]
   })
   expect(await Promise.all(texts)).toEqual([

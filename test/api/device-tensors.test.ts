@@ -91,7 +91,7 @@ for (const [name, open] of [
     })
     afterAll(() => on.close())
 
-    const spmm = async () => (await load(TEXT)).kernel('spmm').compile(on.device)
+    const spmm = async () => (await load(TEXT)).kernel('spmm').build(on.device)
 
     test('inputs and outputs are read and written in place, and verified with their current values', async () => {
       const { device } = on
@@ -100,19 +100,19 @@ for (const [name, open] of [
       on.write(to, 0, new Float32Array(256).fill(7))
       const B = await deviceTensor(device, from, { shape: [3, 2], offset: 256, label: 'B of mine' })
       const C = await deviceTensor(device, to, { shape: [2, 2], offset: 512 })
-      const binding = await (await spmm()).prepare({ tensors: { A, B, C } })
+      const binding = await (await spmm()).bind({ A, B, C })
       await binding.run()
       const all = await on.read(to)
       expect([...all.slice(128, 132)]).toEqual([11, 14, 9, 12])
       expect([...all].every((v, k) => v === 7 || (k >= 128 && k < 132))).toBe(true)
-      expect((await binding.read('C')).values).toEqual(new Float32Array([11, 14, 9, 12]))
+      expect((await binding.get('C')).values).toEqual(new Float32Array([11, 14, 9, 12]))
       on.write(from, 256, new Float32Array([1, 1, 1, 1, 1, 1]))
       const result = await binding.verify()
       expect([result.problems, result.compared]).toEqual([[], 4])
       expect([...(await on.read(to)).slice(128, 132)]).toEqual([3, 3, 3, 3])
       expect(binding.output('C')).toBe(C)
       expect(C.native).toEqual({ memory: to, offset: 512, bytes: 16 })
-      expect(await codeOf(() => binding.write('B', new Float32Array(6)))).toBe('run/resident')
+      expect(await codeOf(() => binding.set('B', new Float32Array(6)))).toBe('run/resident')
       binding.free()
       for (const t of [B, C]) t.free()
       expect(await codeOf(() => C.download())).toBe('device/freed-buffer')
@@ -120,9 +120,7 @@ for (const [name, open] of [
     })
 
     test('the memory of an output is that of another library', async () => {
-      const binding = await (await spmm()).prepare({
-        tensors: { A, B: dense([3, 2], new Float32Array(6).fill(2)) },
-      })
+      const binding = await (await spmm()).bind({ A, B: dense([3, 2], new Float32Array(6).fill(2)) })
       await binding.run()
       const { memory, bytes } = binding.output('C').native
       expect([...(await on.read(memory)).slice(0, bytes / 4)]).toEqual([6, 6, 6, 6])
@@ -133,8 +131,8 @@ for (const [name, open] of [
       const memory = on.make(16)
       on.write(memory, 0, new Float32Array([1, 2, 3]))
       const X = await deviceTensor(on.device, memory, { shape: [3] })
-      const grow = await (await load(TEXT)).kernel('grow').compile(on.device)
-      const [one, other] = [await grow.prepare({ tensors: { X } }), await grow.prepare({ tensors: { X } })]
+      const grow = await (await load(TEXT)).kernel('grow').build(on.device)
+      const [one, other] = [await grow.bind({ X }), await grow.bind({ X })]
       await Promise.all([one.run(), other.run(), one.run()])
       expect([...(await on.read(memory)).slice(0, 3)]).toEqual([4, 5, 6])
       expect((await one.verify()).problems).toEqual([])
@@ -149,8 +147,7 @@ for (const [name, open] of [
         deviceTensor(on.device, memory, { shape, ...(dtype && { dtype }) })
       const compiled = await spmm()
       const B = dense([3, 2], new Float32Array(6))
-      const code = async (tensors: object) =>
-        codeOf(() => compiled.prepare({ tensors: { A, B, ...tensors } }))
+      const code = async (tensors: object) => codeOf(() => compiled.bind({ A, B, ...tensors }))
       expect(await code({ C: await t([3, 2]) })).toBe('bind/size-mismatch')
       expect(await code({ C: await t([4]) })).toBe('bind/rank')
       expect(await code({ C: await t([2, 2], 'i32') })).toBe('convert/dtype')
@@ -168,7 +165,7 @@ for (const [name, open] of [
       const length = 6
       const values = fc.array(fc.integer({ min: -8, max: 8 }), { minLength: length, maxLength: length })
       const asTensor = fc.boolean()
-      const binding = await compiled.prepare({ tensors: { A, B: dense([3, 2], new Float32Array(length)) } })
+      const binding = await compiled.bind({ A, B: dense([3, 2], new Float32Array(length)) })
       await fc.assert(
         fc.asyncProperty(
           fc.array(fc.tuple(values, asTensor), { minLength: 1, maxLength: 3 }),
@@ -177,10 +174,10 @@ for (const [name, open] of [
             const results: Promise<ArrayLike<number>>[] = []
             for (const [list, isTensor] of sets) {
               array.set(list)
-              void binding.write('B', isTensor ? dense([3, 2], array) : array)
+              void binding.set('B', isTensor ? dense([3, 2], array) : array)
               array.fill(99)
               void binding.run()
-              results.push(binding.read('C').then((c) => c.values as Float32Array))
+              results.push(binding.get('C').then((c) => c.values as Float32Array))
             }
             const got = (await Promise.all(results)).map((r) => [...(r as Float32Array)])
             expect(got).toEqual(
@@ -201,8 +198,8 @@ test('a run is recorded in the encoder of the caller, between its own work', asy
   on.write(values, 0, new Float32Array([1, 2, 3, 4, 5, 6]))
   const B = await deviceTensor(on.device, from, { shape: [3, 2] })
   const C = await deviceTensor(on.device, to, { shape: [2, 2] })
-  const compiled = await (await load(TEXT)).kernel('spmm').compile(on.device)
-  const binding = await compiled.prepare({ tensors: { A, B, C } })
+  const compiled = await (await load(TEXT)).kernel('spmm').build(on.device)
+  const binding = await compiled.bind({ A, B, C })
   expect(await codeOf(() => binding.record({} as never))).toBe('api/argument')
   const encoder = on.gpu.createCommandEncoder()
   encoder.copyBufferToBuffer(values as unknown as GPUBuffer, 0, from as unknown as GPUBuffer, 0, 32)
@@ -212,22 +209,20 @@ test('a run is recorded in the encoder of the caller, between its own work', asy
   expect([...(await on.read(to)).slice(0, 4)]).toEqual([11, 14, 9, 12])
   on.write(from, 0, new Float32Array(6).fill(1))
   binding.record(on.device.stream('s'))
-  expect([...((await binding.read('C')).values as Float32Array)]).toEqual([3, 3, 3, 3])
+  expect([...((await binding.get('C')).values as Float32Array)]).toEqual([3, 3, 3, 3])
   await on.close()
 })
 
 test('objects are disposed of at the end of their block', async () => {
   const device = await devices.webgpu()
-  const compiled = await (await load(TEXT)).kernel('grow').compile(device)
-  const binding = await compiled.prepare({ tensors: { X: new Float32Array(4) } })
+  const compiled = await (await load(TEXT)).kernel('grow').build(device)
+  const binding = await compiled.bind({ X: new Float32Array(4) })
   const [graph, stream, event] = [await binding.graph(), device.stream('s'), device.event()]
   for (const x of [event, stream, graph, binding, compiled]) x[Symbol.dispose]()
   expect(await codeOf(() => graph.launch())).toBe('device/freed')
   expect(await codeOf(() => stream.finish())).toBe('device/freed')
   expect(await codeOf(() => binding.run())).toBe('device/freed-buffer')
-  expect(await codeOf(() => compiled.prepare({ tensors: { X: new Float32Array(4) } }))).toBe(
-    'device/released-module',
-  )
+  expect(await codeOf(() => compiled.bind({ X: new Float32Array(4) }))).toBe('device/released-module')
   await device[Symbol.asyncDispose]()
   expect(await codeOf(() => device.finish())).toBe('device/disposed')
 })

@@ -1,5 +1,7 @@
 /** Errors that leave the API have the texts that they are about, whichever call they come from. */
+
 import { beforeAll, describe, expect, test } from 'vitest'
+import { flatInputs } from '../../src/api/inputs/flat-inputs.ts'
 import { ErrorSources } from '../../src/api/programs/error-sources.ts'
 import * as api from '../../src/node.ts'
 import { errorOf, MUL } from './support.ts'
@@ -55,38 +57,58 @@ beforeAll(async () => {
   device = await api.devices.cpu()
 })
 const k = () => p.kernel('mul')
-const compiled = (name: string) => k().schedule(name).compile(device)
+const compiled = (name: string) => k().schedule(name).build(device)
 
 /** By the call: what is wrong, and what of the text that is said to be about. */
 const CASES: Readonly<Record<string, readonly [code: string, about: string, () => unknown]>> = {
   schedule: ['schedule/unknown-loop', 'zz', () => k().schedule('wrong')],
   apply: ['schedule/unknown-loop', 'zz', () => k().apply(k().steps('wrong'))],
-  'a choice': ['schedule/unknown-loop', 'zz', () => k().schedule('auto').choose('cpu', inputs(3))],
+  'a choice': [
+    'schedule/unknown-loop',
+    'zz',
+    () =>
+      k()
+        .schedule('auto')
+        .choose('cpu', ...flatInputs(inputs(3))),
+  ],
   'compile of a choice': [
     'schedule/unknown-loop',
     'zz',
-    async () => (await k().compile(device)).prepare(inputs(3)),
+    async () => (await k().build(device)).bind(...flatInputs(inputs(3))),
   ],
-  bind: ['run/requirement', 'd % 4 == 0', async () => (await compiled('even')).bind(inputs(3))],
-  estimate: ['run/requirement', 'd % 4 == 0', async () => (await compiled('even')).estimateBytes(inputs(3))],
-  prepare: ['bind/width', 'axis jo', async () => (await compiled('two')).prepare(inputs(4))],
-  run: ['bind/width', 'axis jo', async () => (await compiled('two')).run(inputs(4))],
+  bind: [
+    'run/requirement',
+    'd % 4 == 0',
+    async () => (await compiled('even')).bindOnHost(...flatInputs(inputs(3))),
+  ],
+  estimate: [
+    'run/requirement',
+    'd % 4 == 0',
+    async () => (await compiled('even')).estimateBytes(...flatInputs(inputs(3))),
+  ],
+  prepare: ['bind/width', 'axis jo', async () => (await compiled('two')).bind(...flatInputs(inputs(4)))],
+  run: ['bind/width', 'axis jo', async () => (await compiled('two'))(...flatInputs(inputs(4)))],
   'a workspace': [
     'bind/width',
     'axis jo',
-    async () => new api.Workspace(device, k(), inputs(4)).prepare((await compiled('two')) as never),
+    async () => new api.Workspace(device, k(), inputs(4)).bind((await compiled('two')) as never),
   ],
   'a run': [
     'run/overflow',
     'X as listed live in place capacity 1',
-    async () => (await p.kernel('sums').schedule('few').compile(device)).run(full),
+    async () => (await p.kernel('sums').schedule('few').build(device))(...flatInputs(full)),
   ],
   'a format': ['bind/width', 'axis jo', () => p.format('narrow', 2).convert(A)],
   'a format with a text': ['check/arguments', 'narrow', () => p.format('narrow(1, 2)')],
   'a space': [
     'schedule/unknown-loop',
     'zz',
-    async () => (await k().space('all').bind('cpu', inputs(4))).kernel({ b: 2 }),
+    async () =>
+      (
+        await k()
+          .space('all')
+          .bind('cpu', ...flatInputs(inputs(4)))
+      ).kernel({ b: 2 }),
   ],
 }
 
@@ -124,12 +146,12 @@ describe('errors of the API', () => {
 
     test('steps that are rejected at binding', () =>
       shown('run/requirement', 'd % 4 == 0', async (other) =>
-        (await k().apply(other.kernel('mul').steps('even')).compile(device)).prepare(inputs(3)),
+        (await k().apply(other.kernel('mul').steps('even')).build(device)).bind(...flatInputs(inputs(3))),
       ))
 
     test('formats', () =>
       shown('bind/width', 'axis jo', async (other) =>
-        (await k().as('A', other.formats.get('narrow')!, 2).compile(device)).prepare(inputs(4)),
+        (await k().as('A', other.formats.get('narrow')!, 2).build(device)).bind(...flatInputs(inputs(4))),
       ))
   })
 

@@ -1,6 +1,8 @@
 /** `fastest { … }`: the schedule of which the cost model expects the least time, of those that are legal on the data. */
+
 import { fc, test as property } from '@fast-check/vitest'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
+import { flatInputs } from '../../src/api/inputs/flat-inputs.ts'
 import { coords, type Device, devices, type Kernel, load, upload, useCostModel } from '../../src/node.ts'
 import { type CostModel, costModel, predictor } from '../../src/search.ts'
 import { runs } from '../support/cases.ts'
@@ -55,7 +57,7 @@ property.prop([fc.integer({ min: 1, max: 60 }), fc.integer({ min: 1, max: 64 }),
     })
     .sort((a, b) => a.milliseconds - b.milliseconds)
   for (const l of [list, list.toReversed()]) {
-    const { selection } = await (await choosing(l)).choose('cuda', inputs)
+    const { selection } = await (await choosing(l)).choose('cuda', ...flatInputs(inputs))
     expect(selection.predictions.map((e) => e.milliseconds)).toEqual(times.map((t) => t.milliseconds))
     expect(selection.predictions[0]!.text).toBe(selection.text)
     expect(times.find((t) => t.text === selection.text)?.milliseconds).toBe(times[0]!.milliseconds)
@@ -66,25 +68,26 @@ describe('without a prediction', () => {
   const inputs = { tensors: { A: matrix(9, 1) }, params: { d: 8 } }
   test('without a model the first candidate is selected', async () => {
     useCostModel('cuda', null)
-    const { selection } = await (await choosing(LIST)).choose('cuda', inputs)
+    const { selection } = await (await choosing(LIST)).choose('cuda', ...flatInputs(inputs))
     expect([selection.text, selection.predictions, selection.costModel]).toEqual(['gpu(8, 32)', [], null])
   })
 
   test('without data the first candidate is selected', async () => {
-    const { selection } = await (await choosing(LIST)).choose('cuda', { params: { m: 5, n: 4, d: 8 } })
+    const { selection } = await (await choosing(LIST)).choose('cuda', { m: 5, n: 4, d: 8 })
     expect([selection.text, selection.predictions]).toEqual(['gpu(8, 32)', []])
   })
 
   test('candidates that the data do not fit are skipped', async () => {
     useCostModel('cuda', null)
     const k = await choosing(['vector(4, 8, 4, 4)', 'gpu(2, 8)'])
-    const on = async (d: number) => (await k.choose('cuda', { ...inputs, params: { d } })).selection.text
+    const on = async (d: number) =>
+      (await k.choose('cuda', ...flatInputs({ ...inputs, params: { d } }))).selection.text
     expect([await on(8), await on(7)]).toEqual(['vector(4, 8, 4, 4)', 'gpu(2, 8)'])
   })
 
   test('if no candidate fits, the error is that of the first', async () => {
     const k = await choosing(['vector(4, 8, 4, 4)', 'vector(4, 16, 4, 4)'])
-    expect(await complaint(() => k.choose('cuda', { ...inputs, params: { d: 7 } }))).toContain(
+    expect(await complaint(() => k.choose('cuda', ...flatInputs({ ...inputs, params: { d: 7 } })))).toContain(
       'choose/requirement: spmm.pick chooses vector(4, 8, 4, 4), which requires',
     )
   })
@@ -93,12 +96,9 @@ describe('without a prediction', () => {
 test('the selected kernel is correct, and its variants are those that were selected', async () => {
   const model = { ...costModel('cuda')!, kind: 'cpu' } as const
   useCostModel('cpu', model)
-  const compiled = await (await choosing(['cpu', 'hyb(1, 3, 64, 8, 32)', 'gpu(2, 8)'])).compile(cpu)
+  const compiled = await (await choosing(['cpu', 'hyb(1, 3, 64, 8, 32)', 'gpu(2, 8)'])).build(cpu)
   for (const m of [3, 50]) {
-    const prepared = await compiled.prepare({
-      tensors: { A: matrix(m, 2), B: integers(40 * 8, 3) },
-      params: { d: 8 },
-    })
+    const prepared = await compiled.bind({ A: matrix(m, 2), B: integers(40 * 8, 3), d: 8 })
     expect((await prepared.verify()).problems).toEqual([])
     expect(prepared.selection!.predictions).toHaveLength(3)
     expect(prepared.selection!.costModel).toBe(model.chip)
@@ -113,9 +113,9 @@ test('resident tensors are compared by their structure', async () => {
   useCostModel('cpu', { ...costModel('cuda')!, kind: 'cpu' })
   const A = matrix(50, 3)
   const k = await choosing(LIST)
-  const here = await k.choose(cpu, { tensors: { A }, params: { d: 8 } })
+  const here = await k.choose(cpu, { A, d: 8 })
   const there = await upload(cpu, A)
-  const brought = await k.choose(cpu, { resident: { A: there }, params: { d: 8 } })
+  const brought = await k.choose(cpu, { d: 8 }, { resident: { A: there } })
   expect(brought.selection.predictions).toEqual(here.selection.predictions)
   there.free()
 })
@@ -135,7 +135,7 @@ test('an array that is given as undefined is compared as absent', async () => {
   }
   const k = await choosing(LIST)
   const expected = async (more: object) =>
-    (await k.choose('cuda', { tensors: { A: stored(more) }, params: { d: 8 } })).selection.predictions
+    (await k.choose('cuda', { A: stored(more), d: 8 })).selection.predictions
   const plain = await expected({})
   expect(plain.length).toBeGreaterThan(1)
   expect(await expected({ mask: undefined })).toEqual(plain)
@@ -153,7 +153,7 @@ schedule spmm.pick choose {
     .kernel('spmm')
     .schedule('pick')
   const on = async (kind: 'cpu' | 'webgpu' | 'cuda') =>
-    (await k.choose(kind, { tensors: { A: matrix(9, 1) }, params: { d: 8 } })).selection
+    (await k.choose(kind, { A: matrix(9, 1), d: 8 })).selection
   const { schedule, predictions } = await on('webgpu')
   expect([schedule, predictions.length]).toEqual(['gpu', 2])
   expect((await on('cuda')).schedule).toBe('cpu')

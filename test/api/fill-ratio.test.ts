@@ -1,7 +1,9 @@
 /** What conditions ask of formats: the share of a tensor that they store. */
+
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
-import type { CompiledDispatch, CoordTensor, Device, SptProgram, Tensor } from '../../src/node.ts'
+import { flatInputs } from '../../src/api/inputs/flat-inputs.ts'
+import type { Built, CoordTensor, Device, SptProgram, Tensor } from '../../src/node.ts'
 import { coords, dense, devices, load, stored, upload } from '../../src/node.ts'
 import { slotsOf } from '../../src/storage/entries/stored-parts.ts'
 import { runs } from '../support/cases.ts'
@@ -129,7 +131,7 @@ describe('covered', () => {
           const before = structuredClone(A)
           const { selection } = await program
             .kernel()
-            .choose('cpu', { tensors: { A, D: values({ ...c, at: c.at.slice(1) }) } })
+            .choose('cpu', { A, D: values({ ...c, at: c.at.slice(1) }) })
           const [first = 0, second] = Object.values(selection.values) as number[]
           expect(A).toEqual(before)
           expect(Object.keys(selection.values)).toEqual([
@@ -150,11 +152,11 @@ describe('covered', () => {
     const k = (await choosing('fill_ratio(A, bsr(4)) > 1')).kernel()
     const A = coords([1, 1], [[0], [0]], [1], 'f32')
     const D = dense([1, 1], Float32Array.of(1))
-    const { selection } = await k.choose('cpu', { tensors: { A, D } })
+    const { selection } = await k.choose('cpu', { A, D })
     expect([selection.text, selection.values]).toEqual(['plain', { 'fill_ratio(A, bsr(4))': 16 }])
     const none = coords([0, 3], [[], []], [], 'f32')
     const empty = { A: none, D: dense([0, 3], new Float32Array()) }
-    expect((await k.choose('cpu', { tensors: empty })).selection.rejectedBranches).toEqual([
+    expect((await k.choose('cpu', empty)).selection.rejectedBranches).toEqual([
       'plain: fill_ratio(A, bsr(4)) > 1 does not hold: fill_ratio(A, bsr(4)) is 0',
     ])
   })
@@ -163,20 +165,25 @@ describe('covered', () => {
     const program = await choosing('fill_ratio(A, bsr(2 * b)) > 0.5 and fill_ratio(A, bsr(b)) > 0', '(b = 1)')
     const inputs = { tensors: { A: pattern(example), D: values(example) } }
     const ask = async (b: number) =>
-      (await program.kernel().schedule('auto', b).choose('cpu', inputs)).selection
+      (
+        await program
+          .kernel()
+          .schedule('auto', b)
+          .choose('cpu', ...flatInputs(inputs))
+      ).selection
     expect([(await ask(1)).reason, (await ask(1)).values]).toEqual([
       'otherwise',
       { 'fill_ratio(A, bsr(2))': 0.5 },
     ])
     expect((await ask(2)).values).toEqual({ 'fill_ratio(A, bsr(4))': 32 / 24, 'fill_ratio(A, bsr(2))': 0.5 })
     const statistics = { 'fill_ratio(A,bsr( 6 ))': 0.75, 'fill_ratio(A, bsr(3))': 0.25 }
-    const told = await program.kernel().schedule('auto', 3).choose('cuda', { statistics })
+    const told = await program.kernel().schedule('auto', 3).choose('cuda', {}, { statistics })
     expect([told.selection.reason, told.selection.values]).toEqual([
       'fill_ratio(A, bsr(2 * b)) > 0.5 and fill_ratio(A, bsr(b)) > 0',
       { 'fill_ratio(A, bsr(6))': 0.75, 'fill_ratio(A, bsr(3))': 0.25 },
     ])
     expect(
-      await complaint(() => program.kernel().schedule('auto', 2).choose('cpu', { statistics })),
+      await complaint(() => program.kernel().schedule('auto', 2).choose('cpu', {}, { statistics })),
     ).toContain('choose/unknown-name: sums.auto does not depend on fill_ratio(A,bsr( 6 ))')
   })
 
@@ -185,21 +192,21 @@ describe('covered', () => {
     const inputs = {
       tensors: { A: pattern(example), D: values(example), tall: [0, 1, 4], wide: [0, 3, 6] },
     }
-    const compiled = await program.kernel().compile(cpu)
-    const prepared = await compiled.prepare(inputs)
+    const compiled = await program.kernel().build(cpu)
+    const prepared = await compiled.bind(...flatInputs(inputs))
     const { tall, wide, A, D } = inputs.tensors
     const lists = { tall: Int32Array.from(tall), wide: Int32Array.from(wide) }
     const { parts } = program.format('vbr(tall, wide)').convert(A, lists)
     const slots = parts.reduce((sum, p) => sum + p.tensor.values!.length, 0)
     expect(prepared.selection?.values).toEqual({ 'fill_ratio(A, vbr(tall, wide))': slots / 24 })
     const others = { A, D, wide }
-    expect(await complaint(() => compiled.prepare({ tensors: others }))).toContain('bind/missing-list')
+    expect(await complaint(() => compiled.bind(others))).toContain('bind/missing-list')
   })
 
   test('random data have the fill ratio that the dispatch assumes', async () => {
     const program = await choosing('fill_ratio(A, csr) > 0 and fill_ratio(D, csr) > 0')
-    const compiled = await program.kernel().compile(cpu)
-    const prepared = await compiled.prepare({ params: { m: 6, n: 5 }, seed: 3 })
+    const compiled = await program.kernel().build(cpu)
+    const prepared = await compiled.bind({ m: 6, n: 5 }, { seed: 3 })
     const sources = prepared.executable.bound.sources
     const elements = sources.find((s) => s.name === 'A')!.columns[0]!.length
     const drawn = prepared.executable.bound.dense.get('D') as Extract<Tensor, { kind: 'dense' }>
@@ -213,10 +220,9 @@ describe('covered', () => {
     const program = await choosing('m > 2 and fill_ratio(A, bsr(2)) > 0 and fill_ratio(A, top_rest(1)) > 0')
     vi.mocked(slotsOf).mockClear()
     const times = (): number => vi.mocked(slotsOf).mock.calls.length
-    const compiled = await program.kernel().compile(cpu)
+    const compiled = await program.kernel().build(cpu)
     const A = pattern(example)
-    const ask = async (given: Tensor) =>
-      (await compiled.prepare({ tensors: { A: given, D: values(example) } })).free()
+    const ask = async (given: Tensor) => (await compiled.bind({ A: given, D: values(example) })).free()
     await ask(A)
     await ask({ ...A })
     expect(times()).toBe(2)
@@ -224,7 +230,7 @@ describe('covered', () => {
     await ask({ ...A, values: A.values!.slice() })
     expect(times()).toBe(3)
     const short = { A: coords([1, 2], [[0], [0]], [1], 'f32'), D: dense([1, 2], new Float32Array(2)) }
-    await compiled.prepare({ tensors: short })
+    await compiled.bind(short)
     expect(times()).toBe(3)
   })
 
@@ -232,19 +238,19 @@ describe('covered', () => {
     const kernel = (await choosing('fill_ratio(A, bsr(2)) > 0')).kernel()
     const there = await upload(cpu, pattern(example))
     const given = { tensors: { D: values(example) }, resident: { A: there } }
-    const { selection } = await ((await kernel.compile(cpu)) as CompiledDispatch).choose(given)
+    const { selection } = await ((await kernel.build(cpu)) as Built).choose(...flatInputs(given))
     expect(selection!.values).toEqual({ 'fill_ratio(A, bsr(2))': 0.5 })
     const program = await choosing('fill_ratio(A, top_rest(1)) > 0')
-    const compiled = (await program.kernel().compile(cpu)) as CompiledDispatch
-    expect(await complaint(() => compiled.choose(given))).toContain('choose/unknown-statistic')
+    const compiled = (await program.kernel().build(cpu)) as Built
+    expect(await complaint(() => compiled.choose(...flatInputs(given)))).toContain('choose/unknown-statistic')
     const statistics = { 'fill_ratio(A, top_rest(1))': 0.5 }
-    expect((await compiled.choose({ ...given, statistics })).selection!.text).toBe('plain')
+    expect((await compiled.choose(...flatInputs({ ...given, statistics }))).selection!.text).toBe('plain')
     there.free()
   })
 
   test('an unknown fill ratio is requested', async () => {
     const k = (await choosing('fill_ratio(A, bsr(2)) > 0.5')).kernel()
-    expect(await complaint(() => k.choose('cpu', { params: { m: 4, n: 4 } }))).toBe(
+    expect(await complaint(() => k.choose('cpu', { m: 4, n: 4 }))).toBe(
       'choose/unknown-statistic: missing fill_ratio(A, bsr(2)) (required by the dispatch)',
     )
   })
@@ -257,7 +263,7 @@ describe('covered', () => {
     const space = await program
       .kernel()
       .space('all')
-      .bind('cpu', { tensors: { A: pattern(example), D: values(example) } })
+      .bind('cpu', { A: pattern(example), D: values(example) })
     expect(space.next({})?.values).toEqual([1, 2])
   })
 })

@@ -108,8 +108,8 @@ describe('in kernels', () => {
 
 describe('with data', () => {
   test('formats of prepared kernels', async () => {
-    const compiled = await k.as('A', 'hyb', 1, 2).compile(device)
-    const prepared = await compiled.prepare({ tensors: { A }, params: { d: 2 }, seed: 1 })
+    const compiled = await k.as('A', 'hyb', 1, 2).build(device)
+    const prepared = await compiled.bind({ A, d: 2 }, { seed: 1 })
     expect(prepared.formats).toMatchObject([
       {
         tensor: 'A',
@@ -134,17 +134,17 @@ describe('with data', () => {
   })
 
   test('writing values', async () => {
-    const compiled = await k.as('A', 'hyb', 1, 1).compile(device)
+    const compiled = await k.as('A', 'hyb', 1, 1).build(device)
     const B = dense([7, 1], [1, 1, 1, 1, 1, 1, 1])
-    const prepared = await compiled.prepare({ tensors: { A, B } })
+    const prepared = await compiled.bind({ A, B })
     const sums = async (): Promise<number[]> => {
       await prepared.run()
-      return [...(await prepared.read('C')).values!]
+      return [...(await prepared.get('C')).values!]
     }
     expect(await sums()).toEqual([6, 4, 35, 0, 10])
-    await prepared.write('A', [1, 1, 1, 1, 1, 1, 1, 1, 1, 1])
+    await prepared.set('A', [1, 1, 1, 1, 1, 1, 1, 1, 1, 1])
     expect(await sums()).toEqual([3, 1, 5, 0, 1])
-    await prepared.write(
+    await prepared.set(
       'A',
       coords(
         [5, 7],
@@ -156,17 +156,17 @@ describe('with data', () => {
       ),
     )
     expect(await sums()).toEqual([0, 0, 22, 0, 0])
-    await prepared.write('B', [2, 2, 2, 2, 2, 2, 2])
+    await prepared.set('B', [2, 2, 2, 2, 2, 2, 2])
     expect(await sums()).toEqual([0, 0, 44, 0, 0])
     // What is bound is what was written: a later comparison takes it.
     expect((await prepared.verify()).problems).toEqual([])
     expect([...A.values!]).toEqual([1, 2, 3, 4, 5, 6, 7, 8, 9, 10])
     for (const [call, said] of [
-      [() => prepared.write('A', [1, 2]), 'bind/values-length: A is given 2 values'],
-      [() => prepared.write('B', [1, 2]), 'bind/values-length: B is given 2 values'],
-      [() => prepared.write('C', [1, 2]), 'bind/not-input: C is not an input of kernel multiply'],
+      [() => prepared.set('A', [1, 2]), 'bind/values-length: A is given 2 values'],
+      [() => prepared.set('B', [1, 2]), 'bind/values-length: B is given 2 values'],
+      [() => prepared.set('C', [1, 2]), 'bind/not-input: C is not an input of kernel multiply'],
       [
-        () => prepared.write('A', coords([5, 7], [[3], [3]], [1])),
+        () => prepared.set('A', coords([5, 7], [[3], [3]], [1])),
         'bind/absent-coordinate: entry 0 of the new values of A is at (3, 3), where A holds nothing',
       ],
     ] as const)

@@ -1,4 +1,5 @@
 /** Errors about what is bound and named: they lead to the buffer, step, kernel or place that is meant. */
+
 import { afterAll, describe, expect, test } from 'vitest'
 import * as api from '../../src/node.ts'
 import { Folder, spt } from '../cli/support.ts'
@@ -12,20 +13,21 @@ const diagnostic = async (work: () => unknown) => (await errorOf(work)).diagnost
 
 describe('inputs of a run', () => {
   // biome-ignore lint/suspicious/noExplicitAny: calls that TypeScript would refuse are what is tested
-  const run = async (inputs: any) => (await (await kernel()).compile(await api.devices.cpu())).run(inputs)
+  const run = async (...given: [any, any?]) =>
+    (await (await kernel()).build(await api.devices.cpu()))(...given)
 
-  test('tensors and sizes belong under their options', async () => {
-    expect((await diagnostic(() => run({ A, B }))).hint).toContain('run({ tensors: { A, … } })')
-    expect((await diagnostic(() => run({ tensors: { A }, d: 2 }))).hint).toContain('params: { d, … }')
+  test('tensors and sizes are named directly, and options are apart', async () => {
+    expect((await diagnostic(() => run({ tensors: { A, B } }))).hint).toContain('mul({ A, B, d: 32 })')
+    expect((await diagnostic(() => run({ A, B }, { d: 2 }))).hint).toContain('mul({ d, … })')
   })
 
   test.each([4, 5])('a dense output of %i values is rejected by its own name', async (n) => {
-    const d = await diagnostic(() => run({ tensors: { A, B, C: new Float32Array(n) }, params }))
+    const d = await diagnostic(() => run({ A, B, C: new Float32Array(n), ...params }))
     expect(d).toMatchObject({ code: 'bind/not-input', message: expect.stringContaining('C is an output') })
   })
 
   test('bare values of another length get no hint that keeps the length', async () => {
-    const d = await diagnostic(() => run({ tensors: { A, B: new Float32Array(3) }, params }))
+    const d = await diagnostic(() => run({ A, B: new Float32Array(3), ...params }))
     expect(d).toMatchObject({ code: 'bind/values-length', expected: '4 values' })
     expect(d.hint).toBeUndefined()
   })

@@ -63,21 +63,10 @@ test('the command line takes paths into the package', async () => {
 test('a copy of a handle is rejected with what to send instead, and that works', async () => {
   const program = await load(SPMM)
   const kernel = program.kernel('spmm').split('i', 8)
-  const compiled = await kernel.compile(await devices.cpu())
-  const prepared = await compiled.prepare({
-    tensors: { A: coords([1, 1], [[0], [0]], [1]) },
-    params: { d: 1 },
-    seed: 0,
-  })
+  const compiled = await kernel.build(await devices.cpu())
+  const prepared = await compiled.bind({ A: coords([1, 1], [[0], [0]], [1]), d: 1 }, { seed: 0 })
   const format = (await load('sparsetile/kernels/formats.spt')).format('csr')
-  for (const handle of [
-    program,
-    kernel,
-    compiled,
-    prepared,
-    format,
-    format.convert(coords([1, 1], [[0], [0]], [1])),
-  ])
+  for (const handle of [program, kernel, prepared, format, format.convert(coords([1, 1], [[0], [0]], [1]))])
     expect(() => structuredClone(handle)).toThrow('kernel.toJSON()')
   const sent = structuredClone({ text: readFileSync('kernels/spmm.spt', 'utf8'), steps: kernel.toJSON() })
   const there = (await load(sent.text, { name: SPMM })).kernel('spmm').replay(sent.steps)

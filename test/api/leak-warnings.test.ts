@@ -3,7 +3,7 @@ import { execFile } from 'node:child_process'
 import { promisify } from 'node:util'
 import { fc, test as property } from '@fast-check/vitest'
 import { afterAll, describe, expect, test } from 'vitest'
-import { LeakDetector } from '../../src/api/compiled/leak-detector.ts'
+import { LeakDetector } from '../../src/api/built/leak-detector.ts'
 import type { Device } from '../../src/node.ts'
 import { disposedDevices } from '../../src/runtime/device-checks.ts'
 import { Folder } from '../cli/support.ts'
@@ -79,16 +79,16 @@ const program = await load(\`kernel twice(n: size) {
 schedule twice.auto choose { otherwise plain }
 schedule twice.plain {}\`)
 const gpu = await devices.webgpu({ adapter: 'swiftshader' })
-const inputs = () => ({ tensors: { X: new Float32Array(1000) } })
-const kept = await (await program.kernel().compile(gpu)).prepare(inputs())
+const inputs = () => ({ X: new Float32Array(1000) })
+const kept = await (await program.kernel().build(gpu)).bind(inputs())
 async function chosen() {
-  await (await (await program.kernel().schedule('auto').compile(gpu)).prepare(inputs())).run()
+  await (await (await program.kernel().schedule('auto').build(gpu)).bind(inputs())).run()
 }
 async function automatic() {
-  await (await (await program.kernel().split('i', 2).undo().compile(gpu)).prepare(inputs())).run()
+  await (await (await program.kernel().split('i', 2).undo().build(gpu)).bind(inputs())).run()
 }
 async function named(isFreed) {
-  const prepared = await (await program.kernel().schedule('plain').compile(gpu)).prepare(inputs())
+  const prepared = await (await program.kernel().schedule('plain').build(gpu)).bind(inputs())
   await prepared.run()
   if (isFreed) prepared.free()
 }
@@ -122,7 +122,7 @@ process.exit(0)
         said.some((line) => new RegExp(`made at ${name} \\(file:.*leak\\.mjs:\\d+:\\d+\\)`).test(line)),
       ).toBe(true)
     expect(said[0]).toMatch(
-      /^sparsetile: prepared kernel twice was collected without free\(\); its .* MiB on webgpu/,
+      /^sparsetile: binding of twice was collected without free\(\); its .* MiB on webgpu/,
     )
   }, 60_000)
 

@@ -1,6 +1,8 @@
 /** Lists of formats may be called like axes of the kernel, however they are bound. */
+
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
+import { flatInputs } from '../../src/api/inputs/flat-inputs.ts'
 import { coords, devices, load, SptError, Workspace } from '../../src/node.ts'
 import { tune } from '../../src/search.ts'
 import { segmentsOfRows } from '../formats/programs.ts'
@@ -59,17 +61,17 @@ it.each(['i', 'j', 'jd'])('a list called %s is a list', async (name) => {
       const other = open.kernel()
       const late = new Workspace(device, other, inputs)
       for (const prepare of [
-        async () => (await direct.compileSchedule(device)).prepare(inputs),
-        async () => (await direct.compile(device)).prepare(inputs),
-        async () => (await kernel.schedule('cut').compile(device)).prepare(inputs),
-        async () => new Workspace(device, kernel, inputs).prepare(await direct.compileSchedule(device)),
-        async () => new Workspace(device, kernel, inputs).prepare(await kernel.compileSchedule(device)),
-        async () => late.prepare(await other.as('A', `seg(${name})`).compileSchedule(device)),
-        async () => late.prepare(await other.compileSchedule(device)),
+        async () => (await direct.build(device, { auto: false })).bind(...flatInputs(inputs)),
+        async () => (await direct.build(device)).bind(...flatInputs(inputs)),
+        async () => (await kernel.schedule('cut').build(device)).bind(...flatInputs(inputs)),
+        async () => new Workspace(device, kernel, inputs).bind(await direct.build(device, { auto: false })),
+        async () => new Workspace(device, kernel, inputs).bind(await kernel.build(device, { auto: false })),
+        async () => late.bind(await other.as('A', `seg(${name})`).build(device, { auto: false })),
+        async () => late.bind(await other.build(device, { auto: false })),
       ]) {
         const prepared = await prepare()
         await prepared.run()
-        expect([...(await prepared.read('C')).values!].map((x) => x + 0)).toEqual(C.map((x) => x + 0))
+        expect([...(await prepared.get('C')).values!].map((x) => x + 0)).toEqual(C.map((x) => x + 0))
         prepared.free()
       }
     }),
@@ -93,7 +95,7 @@ it('tune takes such a list', async () => {
   const result = await tune(kernel, {
     device,
     inputs,
-    space: await kernel.space('either').bind('cpu', inputs),
+    space: await kernel.space('either').bind('cpu', ...flatInputs(inputs)),
     trials: 2,
   }).catch((e: unknown) => {
     throw e instanceof SptError ? new Error(e.message) : e

@@ -150,17 +150,17 @@ test('invalid calls are rejected, and no argument is ignored', async () => {
 })
 
 test('buffers that the kernel creates cannot be bound', async () => {
-  const compiled = await (await kernelOf()).live('H', 'panels', 2, 2, { total: 4 }).compile(await cpu)
+  const compiled = await (await kernelOf()).live('H', 'panels', 2, 2, { total: 4 }).build(await cpu)
   const tensors = { A: dense([2, 4], new Float32Array(8)), B: new Float32Array(4) }
   const made = compiled.compilation.kernel.buffers.filter((b) => !/^[ABCH]$/.test(b.name))
   expect(made.length).toBeGreaterThan(5)
   for (const { name } of made)
-    expect([
+    expect([name, await codeOf(() => compiled.bind({ ...tensors, [name]: new Int32Array(2) }))]).toEqual([
       name,
-      await codeOf(() => compiled.prepare({ tensors: { ...tensors, [name]: new Int32Array(2) } })),
-    ]).toEqual([name, 'bind/unknown-name'])
+      'bind/unknown-name',
+    ])
   // Nor are its axes among what may be.
-  const told = compiled.prepare({ tensors: { ...tensors, Z: new Int32Array(2) } })
+  const told = compiled.bind({ ...tensors, Z: new Int32Array(2) })
   await expect(told).rejects.toMatchObject({ diagnostics: [{ expected: 'one of A, B, C' }] })
 })
 
@@ -175,7 +175,7 @@ test('a vector is grouped under an axis of one position', async () => {
 ${KERNEL.slice(KERNEL.indexOf('kernel product'))}`)
   const element = fc.constantFrom(0, 0, -0, 1, 2, Number.NaN)
   const cases = fc.record({ s: fc.integer({ min: 1, max: 5 }), B: fc.array(element, { maxLength: 70 }) })
-  const compiled = new Map<number, ReturnType<Kernel['compile']>>()
+  const compiled = new Map<number, ReturnType<Kernel['build']>>()
   await fc.assert(
     fc.asyncProperty(cases, async ({ s, B }) => {
       const made =
@@ -183,13 +183,13 @@ ${KERNEL.slice(KERNEL.indexOf('kernel product'))}`)
         program
           .kernel()
           .live('B', 'groups', s)
-          .compile(await cpu)
+          .build(await cpu)
       compiled.set(s, made)
       const A = dense(
         [3, B.length],
         Float32Array.from({ length: 3 * B.length }, (_, k) => k % 7),
       )
-      const prepared = await (await made).prepare({ tensors: { A, B: dense([B.length], B) } })
+      const prepared = await (await made).bind({ A, B: dense([B.length], B) })
       expect((await prepared.verify()).problems).toEqual([])
       prepared.free()
     }),
@@ -208,10 +208,10 @@ test('groups have at most as many positions as coordinates, rounded up to a tile
       [1e9, 4098, 'bind/group-width'],
     ] as const) {
       const kernel = (await kernelOf()).live('H', 'panels', 2, width, { inPlace })
-      const compiled = await kernel.compile(device)
+      const compiled = await kernel.build(device)
       const refused = (call: () => unknown) => diagnosticOf(call)?.code ?? null
       const tensors = { A: dense([3, n], new Float32Array(3 * n).fill(1)), B: new Float32Array(n).fill(1) }
-      for (const call of [() => compiled.bind({ tensors }), () => compiled.estimateBytes({ tensors })])
+      for (const call of [() => compiled.bindOnHost(tensors), () => compiled.estimateBytes(tensors)])
         expect(refused(call), `${width} of ${n}`).toBe(code)
     }
 })

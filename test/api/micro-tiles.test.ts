@@ -89,8 +89,8 @@ test.each([
                   ]
                 }),
             )
-            const compiled = await kernel.compile(cpu)
-            const prepared = await compiled.prepare({ tensors })
+            const compiled = await kernel.build(cpu)
+            const prepared = await compiled.bind(tensors)
             expect((await prepared.verify()).problems, format!.text).toEqual([])
             prepared.free()
             compiled.release()

@@ -2,8 +2,10 @@
  * Calls as JavaScript can make them, wrong in one way each: always an `SptError`, never a `TypeError`.
  * `UPDATE_GOLDEN=1 npx vitest run test/api/misuse` writes what they say anew; read the difference.
  */
+
 import { readFileSync, writeFileSync } from 'node:fs'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { flatInputs } from '../../src/api/inputs/flat-inputs.ts'
 import * as api from '../../src/node.ts'
 import { refusal } from '../support/refusal.ts'
 import { complaint, errorOf, TEXT } from './support.ts'
@@ -15,7 +17,7 @@ const loose: Loose = api
 interface Scene {
   readonly p: Loose
   readonly k: Loose
-  /** Compiled, and prepared. */
+  /** Built, and bound. */
   readonly c: Loose
   readonly run: Loose
 }
@@ -29,8 +31,8 @@ const A = api.coords(
 )
 const B = new Float32Array(8).fill(1)
 const params = { d: 2 }
-const bind = (B: unknown) => (s: Scene) => s.c.bind({ tensors: { A, B }, params })
-const bindA = (A: unknown) => (s: Scene) => s.c.bind({ tensors: { A, B }, params })
+const bind = (B: unknown) => (s: Scene) => s.c.bind({ A, B, ...params })
+const bindA = (A: unknown) => (s: Scene) => s.c.bind({ A, B, ...params })
 /** A tensor that no function has looked at, with one value. */
 const handmade = (rows: number[], cols: number[]) => ({
   kind: 'coords',
@@ -144,29 +146,32 @@ const CASES: Readonly<Record<string, (s: Scene) => unknown>> = {
   'replay of a format without arguments': replay({ kind: 'as', buffer: 'A', format: 'bsr' }),
   'show(9)': ({ k }) => k.show(9),
   "emit('metal')": ({ k }) => k.emit('metal'),
-  'compile()': ({ k }) => k.compile(),
-  'compile({})': ({ k }) => k.compile({}),
+  'build()': ({ k }) => k.build(),
+  'build({})': ({ k }) => k.build({}),
   'bind of nothing': ({ c }) => c.bind(),
   'bind without sizes': ({ c }) => c.bind({}),
-  'bind of an unknown name': ({ c }) => c.bind({ tensors: { Z: B } }),
-  'bind of an unknown size': ({ c }) => c.bind({ params: { D: 1 } }),
-  'bind of a Map': ({ c }) => c.bind({ tensors: new Map([['A', A]]), params }),
-  'bind of a string size': ({ c }) => c.bind({ tensors: { A, B }, params: { d: '2' } }),
-  'bind of a negative size': ({ c }) => c.bind({ tensors: { A }, params: { d: -2 }, seed: 1 }),
-  'bind of a seed that is no number': ({ c }) => c.bind({ tensors: { A }, params, seed: 'x' }),
-  'bind without B': ({ c }) => c.bind({ tensors: { A }, params }),
+  'bind of an unknown name': ({ c }) => c.bind({ Z: B }),
+  'bind of an unknown size': ({ c }) => c.bind({ D: 1 }),
+  'bind of tensors and sizes under names of options': ({ c }) => c.bind({ tensors: { A, B }, params }),
+  'bind of a seed among the inputs': ({ c }) => c.bind({ A, ...params, seed: 1 }),
+  'bind with a size among the options': ({ c }) => c.bind({ A, B }, { d: 2 }),
+  'bind of a Map': ({ c }) => c.bind(new Map([['A', A]])),
+  'bind of a string size': ({ c }) => c.bind({ A, B, d: '2' }),
+  'bind of a negative size': ({ c }) => c.bind({ A, d: -2 }, { seed: 1 }),
+  'bind of a seed that is no number': ({ c }) => c.bind({ A, ...params }, { seed: 'x' }),
+  'bind without B': ({ c }) => c.bind({ A, ...params }),
   'bind of too few values': bind(new Float32Array(7)),
-  'bind where the shape is open': ({ c }) => c.bind({ tensors: { B }, params: {} }),
-  'bind of values that fill no rows': ({ c }) => c.bind({ tensors: { A, B: new Float32Array(7) } }),
+  'bind where the shape is open': ({ c }) => c.bind({ B }),
+  'bind of values that fill no rows': ({ c }) => c.bind({ A, B: new Float32Array(7) }),
   'bind of bare values to a sparse tensor': bindA([1, 2, 3]),
   'bind of bare values to a sparse tensor whose sizes are open': ({ c }) =>
-    c.bind({ tensors: { A: [1, 2, 3, 4] }, params: { d: 2, n: 4 }, seed: 1 }),
+    c.bind({ A: [1, 2, 3, 4], d: 2, n: 4 }, { seed: 1 }),
   'bind of rows': bind([
     [1, 2],
     [3, 4],
   ]),
   'bind of statistics that nothing depends on': ({ c }) =>
-    c.bind({ tensors: { A, B }, params, statistics: { 'longest(j)': 3 } }),
+    c.bind({ A, B, ...params }, { statistics: { 'longest(j)': 3 } }),
   'bind of a string': bind('x'),
   'bind of null': bind(null),
   'bind of an object': bind({}),
@@ -218,7 +223,7 @@ const CASES: Readonly<Record<string, (s: Scene) => unknown>> = {
   'coords of 64-bit integers': () => loose.coords([2, 2], [[0], BigInt64Array.of(1n << 40n)]),
   'coords of one value too many': () => api.coords([2, 2], [[0], [0]], [1, 2]),
   'stored()': () => loose.stored(),
-  "read('Z')": ({ run }) => run.read('Z'),
+  "get('Z')": ({ run }) => run.get('Z'),
   'time(-1)': ({ run }) => run.time(-1),
   "measure({ by: 'x' })": ({ run }) => run.measure({ by: 'x' }),
   'measure({ flush: 5 })': ({ run }) => run.measure({ flush: 5 }),
@@ -227,9 +232,9 @@ const CASES: Readonly<Record<string, (s: Scene) => unknown>> = {
   "output('Q')": ({ run }) => run.output('Q'),
   'output of an input': ({ run }) => run.output('B'),
   'output bound to what is sparse': ({ c, run }) =>
-    c.prepare({ tensors: { A: run.output('C'), B: new Float32Array(4) }, params }),
-  'output bound to another shape': ({ c, run }) => c.prepare({ tensors: { A, B: run.output('C') }, params }),
-  'output bound to an output': ({ c, run }) => c.prepare({ tensors: { A, B, C: run.output('C') }, params }),
+    c.bind({ A: run.output('C'), B: new Float32Array(4), ...params }),
+  'output bound to another shape': ({ c, run }) => c.bind({ A, B: run.output('C'), ...params }),
+  'output bound to an output': ({ c, run }) => c.bind({ A, B, C: run.output('C'), ...params }),
   'values of an output on the device': ({ run }) => run.output('C').values,
   'verify of a sample of nothing': ({ run }) => run.verify({ sample: {} }),
   'verify of a sample of two sizes': ({ run }) => run.verify({ sample: { count: 1, fraction: 0.5 } }),
@@ -257,8 +262,8 @@ let device: api.Device
 beforeAll(async () => {
   device = await api.devices.cpu()
   const p = await api.load(TEXT)
-  const c = await p.kernel().compile(device)
-  scene = { p, k: p.kernel(), c, run: await c.prepare({ tensors: { A, B }, params }) }
+  const c = await p.kernel().build(device)
+  scene = { p, k: p.kernel(), c, run: await c.bind({ A, B, ...params }) }
 })
 afterAll(() => device.dispose())
 
@@ -306,12 +311,12 @@ describe('misuse', () => {
         'the result of storageFormat(kernel, tensor)',
       ],
       [
-        () => loose.prepareResident(c, { A: 5 }),
+        () => loose.bindResident(c, { A: 5 }),
         'resident tensor A',
         "the result of convertForKernel(kernel, 'A', …)",
       ],
       [
-        () => dispatch.schedule('one').choose('cpu', { resident: { A: 5 } } as never),
+        () => dispatch.schedule('one').choose('cpu', ...flatInputs({ resident: { A: 5 } } as never)),
         'resident tensor A',
         'the result of resident or of a conversion',
       ],
@@ -323,13 +328,13 @@ describe('misuse', () => {
   })
 
   test('freed objects are rejected', async () => {
-    const run = await scene.c.prepare({ tensors: { A, B }, params })
+    const run = await scene.c.bind({ A, B, ...params })
     run.free()
     expect(await complaint(() => run.run())).toMatch(/^device\/freed/)
     run.free()
     const gone = await api.devices.cpu()
-    const compiled = await (await api.load(TEXT)).kernel().compile(gone)
+    const compiled = await (await api.load(TEXT)).kernel().build(gone)
     await gone.dispose()
-    expect(await complaint(() => compiled.run({ tensors: { A, B }, params }))).toMatch(/^device\/disposed/)
+    expect(await complaint(() => compiled({ A, B, ...params }))).toMatch(/^device\/disposed/)
   })
 })

@@ -1,6 +1,8 @@
 /** Results that differ since a declared monoid is none for the values at hand are told apart from bugs of the compiler. */
+
 import { fc, test as property } from '@fast-check/vitest'
 import { describe, expect, test } from 'vitest'
+import { flatInputs } from '../../src/api/inputs/flat-inputs.ts'
 import { dense, devices, type Kernel, load } from '../../src/node.ts'
 import { expectedOf } from '../../src/run/bind/results/reference-inputs.ts'
 import { verifyAgainst } from '../../src/run/verify/verify.ts'
@@ -40,8 +42,8 @@ const inputs = (values: readonly number[]) => ({
 const regrouped = (kernel: Kernel, by: number): Kernel => kernel.split('sum.j', by).rfactor('sum.jo')
 
 async function verified(kernel: Kernel, values: readonly number[], meant = kernel) {
-  const compiled = await kernel.compile(cpu)
-  const prepared = await compiled.prepare(inputs(values))
+  const compiled = await kernel.build(cpu)
+  const prepared = await compiled.bind(...flatInputs(inputs(values)))
   try {
     const { source } = meant.compilation
     const expected = expectedOf(source, prepared.executable.bound)

@@ -1,5 +1,7 @@
 /** Options that nobody reads are refused, and names of the user's are only names. */
+
 import { describe, expect, test } from 'vitest'
+import { flatInputs } from '../../src/api/inputs/flat-inputs.ts'
 import { dense, stored } from '../../src/api/inputs/tensors.ts'
 import { parseProgram } from '../../src/api/programs/program.ts'
 import * as browser from '../../src/index.ts'
@@ -14,7 +16,7 @@ kernel k(${size}: size) {
   iterate c [i] as S { ${out}[i] = ${buffer}[i] + 1 }
 }`
 
-const compiled = (text: string) => parseProgram(text).kernel().compile(createCpuDevice())
+const compiled = (text: string) => parseProgram(text).kernel().build(createCpuDevice())
 const values = dense([2], Float32Array.of(1, 2))
 
 describe('unknown options', async () => {
@@ -35,7 +37,7 @@ describe('unknown options', async () => {
     render: () => loose.render!([], [], wrong),
     measure: async () => loose.measure!(createCpuDevice(), [], wrong),
     svg: () => ell.format('ell', 2).svg(api.coords([1, 1], [[0], [0]]), {}, wrong as never),
-    prepareResident: async () => loose.prepareResident!(await own.compile(createCpuDevice()), {}, wrong),
+    bindResident: async () => loose.bindResident!(await own.build(createCpuDevice()), {}, wrong),
     unroll: () => steps.unroll!('i', 2, wrong),
     require: () => steps.require!('m', wrong),
     cacheRead: () => steps.cacheRead!('X', 'i', 'register', undefined, wrong),
@@ -59,11 +61,11 @@ describe('unknown options', async () => {
     ).toThrow('schedule/bad-step: reorder has no into')
   })
   const k = await compiled(kernel('m', 'X', 'Y'))
-  const prepared = await k.prepare({ tensors: { X: values } })
+  const prepared = await k.bind({ X: values })
   const calls: readonly (readonly [string, () => Promise<unknown>])[] = [
-    ['sizes', () => k.prepare({ tensors: { X: values }, sizes: { m: 3 } } as never)],
-    ['size', () => k.run({ tensors: { X: values }, size: { m: 2 } } as never)],
-    ['tensor', () => k.prepare({ tensor: { X: values } } as never)],
+    ['sizes', () => k.bind(...flatInputs({ tensors: { X: values }, sizes: { m: 3 } } as never))],
+    ['size', () => k(...flatInputs({ tensors: { X: values }, size: { m: 2 } } as never))],
+    ['tensor', () => k.bind(...flatInputs({ tensor: { X: values } } as never))],
     ['repeat', () => prepared.measure({ repeat: 3 } as never)],
     ['times', () => prepared.explain({ times: false } as never)],
     [
@@ -86,7 +88,7 @@ describe('unknown options', async () => {
     )
   })
   test('a size that contradicts the bindings', async () => {
-    await expect(k.prepare({ tensors: { X: values }, params: { m: 3 } })).rejects.toThrow(
+    await expect(k.bind({ X: values, m: 3 })).rejects.toThrow(
       'bind/size-mismatch: size m is 3 by the value given, and 2 by dimension 0 of X',
     )
   })
@@ -102,9 +104,9 @@ test.each(NAMES)('a size, an input and an output called %s', async (name) => {
     [kernel('m', 'X', name), { tensors: { X: values } }, name],
   ] as const) {
     const k = await compiled(text)
-    const outputs = new Map(Object.entries(await k.run(inputs)))
+    const outputs = new Map(Object.entries(await k(...flatInputs(inputs))))
     expect([...outputs.get(out)!.values!]).toEqual([2, 3])
-    const prepared = await k.prepare(inputs)
+    const prepared = await k.bind(...flatInputs(inputs))
     expect((await prepared.verify()).problems).toEqual([])
     prepared.free()
   }

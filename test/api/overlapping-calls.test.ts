@@ -1,6 +1,6 @@
 /** Calls on one prepared kernel that nobody awaits in between. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { type CompiledKernel, type Device, devices, load, type PreparedKernel } from '../../src/node.ts'
+import { type Binding, type Built, type Device, devices, load } from '../../src/node.ts'
 import { Turns } from '../../src/run/execution/call-queue.ts'
 import { complaint } from './support.ts'
 
@@ -65,7 +65,7 @@ describe('call queues', () => {
 
 describe.each(['cpu', 'webgpu'] as const)('on %s', (kind) => {
   let device: Device
-  let compiled: CompiledKernel
+  let compiled: Built
   beforeAll(async () => {
     device = await devices[kind]()
     const program = await load(`kernel k(n: size) {
@@ -74,20 +74,20 @@ describe.each(['cpu', 'webgpu'] as const)('on %s', (kind) => {
   buffer y: f32[i] inout
   iterate s [i] as S { y[i] = y[i] + x[i] }
 }`)
-    compiled = await program.kernel().compile(device)
+    compiled = await program.kernel().build(device)
   })
   afterAll(() => device.dispose())
 
-  const prepare = (): Promise<PreparedKernel> =>
-    compiled.prepare({ tensors: { x: Float32Array.of(1, 10), y: Float32Array.of(100, 200) } })
-  const y = async (p: PreparedKernel): Promise<number[]> => [...(await p.read('y')).values!]
+  const prepare = (): Promise<Binding> =>
+    compiled.bind({ x: Float32Array.of(1, 10), y: Float32Array.of(100, 200) })
+  const y = async (p: Binding): Promise<number[]> => [...(await p.get('y')).values!]
 
-  test.each<[string, (p: PreparedKernel) => Promise<unknown>[], number[]]>([
-    ['write, run', (p) => [p.write('x', [0, 0]), p.run()], [100, 200]],
-    ['run, write, run', (p) => [p.run(), p.write('x', [0, 0]), p.run()], [101, 210]],
+  test.each<[string, (p: Binding) => Promise<unknown>[], number[]]>([
+    ['write, run', (p) => [p.set('x', [0, 0]), p.run()], [100, 200]],
+    ['run, write, run', (p) => [p.run(), p.set('x', [0, 0]), p.run()], [101, 210]],
     ['run, verify, run', (p) => [p.run(), p.verify(), p.run()], [102, 220]],
-    ['verify, write, run', (p) => [p.verify(), p.write('x', [2, 2]), p.run()], [102, 202]],
-    ['verify, write y, verify', (p) => [p.verify(), p.write('y', [7, 7]), p.verify()], [7, 7]],
+    ['verify, write, run', (p) => [p.verify(), p.set('x', [2, 2]), p.run()], [102, 202]],
+    ['verify, write y, verify', (p) => [p.verify(), p.set('y', [7, 7]), p.verify()], [7, 7]],
     ['verify, time', (p) => [p.verify(), p.time(2)], [102, 220]],
     ['explain, run', (p) => [p.explain(), p.run()], [101, 210]],
     ['verify, outputs, run', (p) => [p.verify(), p.outputs(), p.run()], [101, 210]],
@@ -95,7 +95,7 @@ describe.each(['cpu', 'webgpu'] as const)('on %s', (kind) => {
     ['run, reset, run', (p) => [p.run(), p.executable.reset(), p.run()], [101, 210]],
     [
       'measure, write, run',
-      (p) => [p.measure({ repeats: 2, warmups: 1 }), p.write('y', [0, 0]), p.run()],
+      (p) => [p.measure({ repeats: 2, warmups: 1 }), p.set('y', [0, 0]), p.run()],
       [1, 10],
     ],
     [
@@ -130,7 +130,7 @@ describe.each(['cpu', 'webgpu'] as const)('on %s', (kind) => {
 
   test('verifications do not disturb each other', async () => {
     const p = await prepare()
-    const found = await Promise.all([p.verify(), p.verify(), p.write('x', [5, 5]), p.verify()])
+    const found = await Promise.all([p.verify(), p.verify(), p.set('x', [5, 5]), p.verify()])
     expect(found.map((v) => v?.ok)).toEqual([true, true, undefined, true])
     p.free()
   })
@@ -138,9 +138,9 @@ describe.each(['cpu', 'webgpu'] as const)('on %s', (kind) => {
   test('a failed call does not affect later calls', async () => {
     const p = await prepare()
     const [wrong, , late] = await Promise.all([
-      complaint(() => p.write('x', [1])),
+      complaint(() => p.set('x', [1])),
       p.run(),
-      complaint(() => p.read('z')),
+      complaint(() => p.get('z')),
       p.run(),
     ])
     expect(wrong).toContain('bind/values-length')
@@ -152,7 +152,7 @@ describe.each(['cpu', 'webgpu'] as const)('on %s', (kind) => {
   test('calls that have not begun when memory is freed are rejected', async () => {
     const p = await prepare()
     const first = p.run()
-    const calls = [p.read('y'), p.write('x', [1, 1]), p.run()].map((call) => complaint(() => call))
+    const calls = [p.get('y'), p.set('x', [1, 1]), p.run()].map((call) => complaint(() => call))
     p.free()
     await first.catch(() => {})
     for (const said of await Promise.all(calls)) expect(said).toContain('device/freed-buffer')

@@ -48,9 +48,9 @@ describe('in a browser', async () => {
     const { load, devices, coords } = (await import(
       /* @vite-ignore */ path
     )) as typeof import('../../src/index.ts')
-    const compiled = await (await load(TEXT)).kernel().compile(await devices.cpu())
+    const compiled = await (await load(TEXT)).kernel().build(await devices.cpu())
     const tensors = { A: coords([1, 2], [[0], [1]], [3]), B: [5, 7] }
-    expect([...(await compiled.run({ tensors, params: { d: 1 } })).C!.values!]).toEqual([21])
+    expect([...(await compiled({ ...tensors, d: 1 })).C!.values!]).toEqual([21])
   })
 })
 
@@ -116,9 +116,9 @@ import { fileURLToPath } from 'node:url'
 import * as api from 'sparsetile'
 const path = fileURLToPath(import.meta.resolve('sparsetile/kernels/formats.spt'))
 const program = await api.load(path)
-const compiled = await (await api.load(${JSON.stringify(TEXT)})).kernel().compile(await api.devices.cpu())
+const compiled = await (await api.load(${JSON.stringify(TEXT)})).kernel().build(await api.devices.cpu())
 const tensors = { A: api.coords([1, 2], [[0], [1]], [3]), B: [5, 7] }
-const { C } = await compiled.run({ tensors, params: { d: 1 } })
+const { C } = await compiled({ ...tensors, d: 1 })
 console.log(JSON.stringify({ names: Object.keys(api).sort(), formats: program.formats.size, C: [...C.values] }))
 `,
     )
@@ -128,18 +128,18 @@ console.log(JSON.stringify({ names: Object.keys(api).sort(), formats: program.fo
     expect(said.C).toEqual([21])
     expect(said.formats).toBeGreaterThan(0)
     expect(said.names).toEqual([
-      'CompiledDispatch',
-      'CompiledKernel',
+      'Binding',
+      'Built',
       'ConvertedTensor',
       'InternalError',
       'Kernel',
       'Part',
-      'PreparedKernel',
       'ResidentParts',
       'SptError',
       'SptFormat',
       'SptProgram',
       'Workspace',
+      'bindResident',
       'convert',
       'convertForKernel',
       'coords',
@@ -150,7 +150,6 @@ console.log(JSON.stringify({ names: Object.keys(api).sort(), formats: program.fo
       'measure',
       'packIndices',
       'planConversion',
-      'prepareResident',
       'readTensor',
       'releaseConversions',
       'render',
@@ -182,8 +181,8 @@ console.log([...(await prune(layers, { pattern: elementWise(), sparsity: 0.5 }))
       'main.ts',
       `import { devices, type Kernel, load, type Tensor } from 'sparsetile'
 const kernel: Kernel = (await load('k.spt')).kernel().split('i', 8, ['io', 'ii']).bind({ io: 'block.x' })
-const compiled = await kernel.compile(await devices.cuda({ ordinal: 0 }))
-const out: Record<string, Tensor> = await compiled.run({ params: { d: 1 }, seed: 1 })
+const compiled = await kernel.build(await devices.cuda({ ordinal: 0 }))
+const out: Record<string, Tensor> = await compiled({ d: 1 }, { seed: 1 })
 export const shape: readonly number[] | undefined = out.C?.shape
 // @ts-expect-error no such thread axis
 kernel.bind({ io: 'blok.x' })

@@ -1,7 +1,7 @@
 /** Prepared kernels on a new device after the old one was lost. */
 import { fc, test as property } from '@fast-check/vitest'
 import { afterAll, expect, test } from 'vitest'
-import { coords, type Device, dense, devices, load, type PreparedKernel } from '../../src/node.ts'
+import { type Binding, coords, type Device, dense, devices, load } from '../../src/node.ts'
 import { findAdapter } from '../../src/runtime/webgpu/node.ts'
 import { createWebGpuDevice } from '../../src/runtime/webgpu/open.ts'
 import { runs } from '../support/cases.ts'
@@ -47,7 +47,7 @@ const matrix = (m: number, n: number, seed: number) => {
   const columns = [at.map((k) => k >> 1), at.map((k) => (((k >> 1) * 3 + seed) % (n - 1)) + (k & 1))]
   return coords([m, n], columns, integers(at.length, seed))
 }
-const valuesOf = async (p: PreparedKernel) => [...(await p.read('C')).values!]
+const valuesOf = async (p: Binding) => [...(await p.get('C')).values!]
 
 const cases = fc.record({
   m: fc.integer({ min: 1, max: 20 }),
@@ -61,13 +61,13 @@ property.prop([cases], { numRuns: runs(4) })(
     const { device, lose } = await losing()
     const kernel = schedule === null ? product : product.schedule(schedule)
     const tensors = { A: matrix(m, 9, seed), B: dense([9, 8], integers(72, seed)) }
-    const prepared = await (await kernel.compile(device)).prepare({ tensors })
-    if (written) await prepared.write('B', integers(72, seed + 1))
+    const prepared = await (await kernel.build(device)).bind(tensors)
+    if (written) await prepared.set('B', integers(72, seed + 1))
     await prepared.run()
     const before = await valuesOf(prepared)
     await lose()
     await expect(prepared.run()).rejects.toMatchObject({
-      diagnostics: [{ code: 'device/lost', hint: expect.stringContaining('prepared.rebuild(device)') }],
+      diagnostics: [{ code: 'device/lost', hint: expect.stringContaining('binding.rebuild(device)') }],
     })
     const again = await prepared.rebuild(await another())
     prepared.free()
@@ -82,13 +82,13 @@ property.prop([cases], { numRuns: runs(4) })(
 test('values that did not reach the lost device are bound on the new device', async () => {
   const { device, lose } = await losing()
   const tensors = { A: matrix(6, 9, 1), B: dense([9, 8], integers(72, 1)) }
-  const prepared = await (await product.schedule('gpu').compile(device)).prepare({ tensors })
+  const prepared = await (await product.schedule('gpu').build(device)).bind(tensors)
   await lose()
   const B = integers(72, 2)
-  await prepared.write('B', B).catch(() => {})
+  await prepared.set('B', B).catch(() => {})
   const again = await prepared.rebuild(await another())
   await again.run()
-  const cpu = await (await product.compile(await devices.cpu())).run({ tensors: { ...tensors, B } })
+  const cpu = await (await product.build(await devices.cpu()))({ ...tensors, B })
   expect(await valuesOf(again)).toEqual([...cpu.C!.values!])
 })
 
@@ -108,9 +108,9 @@ schedule masked_matmul.whole { }`)
   )
   const tensors = { A, B: dense([8, 4], integers(32, 1)) }
   const { device, lose } = await losing()
-  const prepared = await (await kernel.compile(asHardware(device))).prepare({ tensors })
+  const prepared = await (await kernel.build(asHardware(device))).bind(tensors)
   const full = integers(64, 3).map((x) => x + 50)
-  await prepared.write('A', dense([8, 8], full))
+  await prepared.set('A', dense([8, 8], full))
   await prepared.run()
   await prepared.awaitMeasurements()
   await lose()
@@ -119,8 +119,9 @@ schedule masked_matmul.whole { }`)
     await again.run()
     await again.awaitMeasurements()
   }
-  const cpu = await (await program.kernel('masked_matmul').compileSchedule(await devices.cpu())).run({
-    tensors: { ...tensors, A: dense([8, 8], full) },
+  const cpu = await (await program.kernel('masked_matmul').build(await devices.cpu(), { auto: false }))({
+    ...tensors,
+    A: dense([8, 8], full),
   })
   expect(await valuesOf(again)).toEqual([...cpu.C!.values!])
   expect(again.selection?.schedule).toBe('whole')
@@ -130,10 +131,11 @@ test('data that only the lost device had are named, and another device kind is r
   const cpu = await devices.cpu()
   const gpu = await another()
   const tensors = { A: matrix(6, 9, 1), B: dense([9, 8], integers(72, 1)) }
-  const first = await (await product.schedule('gpu').compile(gpu)).prepare({ tensors })
+  const first = await (await product.schedule('gpu').build(gpu)).bind(tensors)
   await expect(first.rebuild(cpu)).rejects.toMatchObject({ diagnostics: [{ code: 'run/other-device' }] })
-  const next = await (await product.schedule('gpu').compile(gpu)).prepare({
-    tensors: { A: matrix(9, 6, 2), B: first.output('C') },
+  const next = await (await product.schedule('gpu').build(gpu)).bind({
+    A: matrix(9, 6, 2),
+    B: first.output('C'),
   })
   await expect(next.rebuild(gpu)).rejects.toMatchObject({
     diagnostics: [{ code: 'run/resident', message: expect.stringContaining('B was resident') }],
@@ -143,12 +145,12 @@ test('data that only the lost device had are named, and another device kind is r
 test('a rebuilt kernel does not depend on later writes to the first one', async () => {
   const [cpu, B] = [await devices.cpu(), integers(72, 1)]
   const tensors = { A: matrix(6, 9, 1), B: dense([9, 8], B) }
-  const first = await (await product.schedule('cpu').compile(cpu)).prepare({ tensors })
-  await first.write('B', integers(72, 2))
+  const first = await (await product.schedule('cpu').build(cpu)).bind(tensors)
+  await first.set('B', integers(72, 2))
   await first.run()
   const before = await valuesOf(first)
   const second = await first.rebuild(cpu)
-  await first.write('B', integers(72, 3))
+  await first.set('B', integers(72, 3))
   first.free()
   const third = await second.rebuild(cpu)
   await third.run()

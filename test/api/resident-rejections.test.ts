@@ -1,7 +1,10 @@
 /** What calls with resident tensors refuse, and what they say is to be done. */
+
 import { beforeAll, describe, expect, test } from 'vitest'
+import { flatInputs } from '../../src/api/inputs/flat-inputs.ts'
 import {
-  type CompiledKernel,
+  type Built,
+  bindResident,
   convertForKernel,
   coords,
   type Diagnostic,
@@ -9,7 +12,6 @@ import {
   devices,
   load,
   planConversion,
-  prepareResident,
   type ResidentTensor,
   SptError,
   storageFormat,
@@ -46,28 +48,28 @@ async function refusal(call: () => Promise<unknown>): Promise<Diagnostic | undef
 }
 
 describe('resident tensors', () => {
-  let [twice, sum]: CompiledKernel[] = []
+  let [twice, sum]: Built[] = []
   let from: ResidentTensor
   beforeAll(async () => {
     const program = await load(TEXT)
-    twice = await program.kernel('twice').as('A', 'panels', 2, 2).compile(host)
-    sum = await program.kernel('sum').as('A', 'panels', 2, 2).compile(host)
+    twice = await program.kernel('twice').as('A', 'panels', 2, 2).build(host)
+    sum = await program.kernel('sum').as('A', 'panels', 2, 2).build(host)
     from = await upload(host, coords([4, 5], columns, Float32Array.of(1, 2, 3)))
   })
 
   test('parts of another kernel: convertForKernel makes them those of this one, as the hint says', async () => {
     const parts = await convertForKernel(twice!, 'A', from)
-    const changed = await prepareResident(twice!, { A: parts })
+    const changed = await bindResident(twice!, { A: parts })
     await changed.run()
-    const said = await refusal(() => prepareResident(sum!, { A: parts }))
+    const said = await refusal(() => bindResident(sum!, { A: parts }))
     expect(said).toMatchObject({
       code: 'convert/other-format',
       expected: 'a tensor that was converted to storageFormat(kernel, name)',
       hint: "parts belong to one kernel: convert with convertForKernel(kernel, 'A', parts)",
     })
-    const prepared = await prepareResident(sum!, { A: await convertForKernel(sum!, 'A', parts) })
+    const prepared = await bindResident(sum!, { A: await convertForKernel(sum!, 'A', parts) })
     await prepared.run()
-    expect([...(await prepared.read('C')).values!]).toEqual([6, 0, 0, 6])
+    expect([...(await prepared.get('C')).values!]).toEqual([6, 0, 0, 6])
   })
 
   test('sizes that the shape determines cannot be passed', async () => {
@@ -97,7 +99,7 @@ describe('resident tensors', () => {
       expected: 'one of m, n',
     })
     // As where data are bound.
-    const bound = await refusal(() => sum!.prepare({ params: { mm: 4 } }))
+    const bound = await refusal(() => sum!.bind({ mm: 4 }))
     expect(said).toEqual(bound)
     expect((await refusal(() => sizes('m', 4.5)))?.code).toBe('bind/size-range')
     const to = storageFormat(sum!, 'A')
@@ -113,7 +115,7 @@ describe('resident tensors', () => {
       'dense_fixed(m)',
       'dense_fixed(n)',
     )
-    const compiled = await (await load(square)).kernel('sum').as('A', 'csr').compile(host)
+    const compiled = await (await load(square)).kernel('sum').as('A', 'csr').build(host)
     expect(await refusal(() => convertForKernel(compiled, 'A', from))).toMatchObject({
       code: 'bind/size-mismatch',
       message: 'n is 4 by another dimension, and 5 by dimension 1 of the tensor',
@@ -123,7 +125,7 @@ describe('resident tensors', () => {
   test('unknown names', async () => {
     const parts = await convertForKernel(sum!, 'A', from)
     for (const call of [
-      () => prepareResident(sum!, { Z: parts }),
+      () => bindResident(sum!, { Z: parts }),
       () => convertForKernel(sum!, 'Z', from),
       async () => storageFormat(sum!, 'Z'),
     ])
@@ -132,7 +134,7 @@ describe('resident tensors', () => {
         message: 'kernel sum has no tensor Z',
         expected: 'one of A, C',
       })
-    expect((await refusal(() => prepareResident(sum!, { C: parts })))?.code).toBe('convert/no-format')
+    expect((await refusal(() => bindResident(sum!, { C: parts })))?.code).toBe('convert/no-format')
   })
 
   test('an object of another class is named', async () => {
@@ -154,29 +156,29 @@ describe('resident tensors', () => {
   test('values of another type: the hint converts them', async () => {
     const list = [1, 2, 3]
     const wide = await convertForKernel(sum!, 'A', await upload(host, coords([4, 5], columns, list)))
-    expect(await refusal(() => prepareResident(sum!, { A: wide }))).toMatchObject({
+    expect(await refusal(() => bindResident(sum!, { A: wide }))).toMatchObject({
       code: 'convert/dtype',
       hint: "a list of numbers is f64: upload the result of coords(shape, columns, list, 'f32')",
     })
     const fits = await convertForKernel(sum!, 'A', await upload(host, coords([4, 5], columns, list, 'f32')))
-    expect(await refusal(() => prepareResident(sum!, { A: fits }))).toBeUndefined()
+    expect(await refusal(() => bindResident(sum!, { A: fits }))).toBeUndefined()
   })
 
   test('only choose reads resident tensors: prepare, bind and run would leave them out, or draw them at random', async () => {
     const program = await load(`${TEXT}schedule sum.one choose { otherwise plain }\nschedule sum.plain { }`)
     const inputs = { resident: { A: from }, params: { m: 4, n: 5 }, seed: 1 }
     for (const kernel of [program.kernel('sum'), program.kernel('sum').schedule('one'), null]) {
-      const compiled = kernel ? await kernel.compile(host) : sum!
+      const compiled = kernel ? await kernel.build(host) : sum!
       for (const call of [
-        () => compiled.prepare(inputs),
-        async () => compiled.bind(inputs),
-        () => compiled.run(inputs),
+        () => compiled.bind(...flatInputs(inputs)),
+        async () => compiled.bindOnHost(...flatInputs(inputs)),
+        () => compiled(...flatInputs(inputs)),
       ])
         expect(await refusal(call)).toMatchObject({
           code: 'api/unknown-option',
-          hint: 'bind resident tensors with prepareResident(kernel, { A: parts }, { tensors })',
+          hint: 'bind resident tensors with bindResident(kernel, { A: parts }, { tensors })',
         })
-      const { kernel: chosen } = await compiled.choose(inputs)
+      const chosen = await compiled.choose(...flatInputs(inputs))
       expect(chosen.compilation.source.name).toBe('sum')
     }
   })
@@ -186,16 +188,16 @@ describe('resident tensors', () => {
     const text = `${kernel('scaled', 'in', 'SR { C[i] += A[i, j] * D[i] }', buffers)}
 schedule scaled.one choose { when (n > 3) plain otherwise plain }
 schedule scaled.plain { }`
-    const compiled = await (await load(text)).kernel().schedule('one').compile(host)
+    const compiled = await (await load(text)).kernel().schedule('one').build(host)
     const inputs = { tensors: { D: dense([6], new Float32Array(6)) }, resident: { A: from } }
-    const said = await refusal(() => compiled.choose(inputs))
+    const said = await refusal(() => compiled.choose(...flatInputs(inputs)))
     expect(said?.message).toBe('size m is 6 by dimension 0 of D, and 4 by dimension 0 of A')
   })
 
   test('without a dispatch, properties of the device are not used', async () => {
-    const compiled = await (await load(TEXT)).kernel('sum').compile(host)
+    const compiled = await (await load(TEXT)).kernel('sum').build(host)
     const said = await refusal(() =>
-      compiled.prepare({ params: { m: 4, n: 5 }, seed: 1, processors: 132 } as never),
+      compiled.bind(...flatInputs({ params: { m: 4, n: 5 }, seed: 1, processors: 132 } as never)),
     )
     expect(said?.code).toBe('api/unknown-option')
   })

@@ -1,6 +1,10 @@
 /** A kernel that was prepared with resident tensors answers as one that was prepared from the host. */
+
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { Built } from '../../src/api/built/built.ts'
 import {
+  type Binding,
+  bindResident,
   convertForKernel,
   coords,
   type Device,
@@ -8,9 +12,7 @@ import {
   devices,
   type Kernel,
   load,
-  type PreparedKernel,
   planConversion,
-  prepareResident,
   type ResidentParts,
   releaseConversions,
   type SptProgram,
@@ -132,17 +134,17 @@ describe.each(['cpu', 'webgpu'] as const)('on %s', (kind) => {
   async function prepare(
     kernel: Kernel,
     tensors: Readonly<Record<string, ReturnType<typeof coords>>>,
-    inputs: Parameters<typeof prepareResident>[2] = {},
+    inputs: Parameters<typeof bindResident>[2] = {},
     given: Parameters<typeof convertForKernel>[3] = {},
-  ): Promise<{ prepared: PreparedKernel; parts: Record<string, ResidentParts> }> {
-    const compiled = await kernel.compile(device)
+  ): Promise<{ prepared: Binding; parts: Record<string, ResidentParts> }> {
+    const compiled = await kernel.build(device)
     const parts: Record<string, ResidentParts> = {}
     for (const [name, t] of Object.entries(tensors)) {
       const from = await upload(device, t)
       parts[name] = keep(await convertForKernel(compiled, name, from, given))
       from.free()
     }
-    return { prepared: keep(await prepareResident(compiled, parts, inputs)), parts }
+    return { prepared: keep(await bindResident(compiled, parts, inputs)), parts }
   }
 
   // On webgpu each compiles kernels of its own: others in every run.
@@ -151,13 +153,13 @@ describe.each(['cpu', 'webgpu'] as const)('on %s', (kind) => {
     const { prepared } = await prepare(kernel, { A }, { tensors: { x: dense([5], x) } })
     await prepared.run()
     // Integers: the same on every device, and on cpu nothing is compiled for long.
-    const wanted = await (await kernel.compile(host)).run({ tensors: { A, x } })
+    const wanted = await (await kernel.build(host))({ A, x })
     const out = await prepared.outputs()
     expect(entries(out.D)).toEqual(entries(wanted.D))
     expect(entries(out.D)).toHaveLength(rows.length)
     expect(out.y).toEqual(wanted.y)
-    expect(await prepared.read('D')).toEqual(out.D)
-    expect(entries(await prepared.read('A'))).toEqual(entries(A))
+    expect(await prepared.get('D')).toEqual(out.D)
+    expect(entries(await prepared.get('A'))).toEqual(entries(A))
     expect(await prepared.verify()).toMatchObject({ ok: true, problems: [] })
   })
 
@@ -169,15 +171,15 @@ describe.each(['cpu', 'webgpu'] as const)('on %s', (kind) => {
     )
     const { verifyAgainst } = await import('../../src/run/verify/verify.ts')
     const { expectedOf } = await import('../../src/run/bind/results/reference-inputs.ts')
-    const { source } = prepared.kernel.compilation
+    const { source } = prepared.code.compilation
     const expected = expectedOf(source, await prepared.executable.boundFromDevice())
     const { memory } = parts.A!.parts[0]!.values
     await device.upload(memory, Float32Array.of(100))
-    const found = await verifyAgainst(prepared.kernel.compilation.source, prepared.executable, expected)
+    const found = await verifyAgainst(prepared.code.compilation.source, prepared.executable, expected)
     expect(found.problems.join()).toMatch(/D\[0, 0\].*y\[0\]/)
     // What it holds now is what is taken for bound.
     if (prepared.executable.program.arenas.length === 0)
-      expect(entries(await prepared.read('A'))[0]).toBe('0 0: 100')
+      expect(entries(await prepared.get('A'))[0]).toBe('0 0: 100')
     expect(await prepared.verify()).toMatchObject({ ok: true })
   })
 
@@ -190,7 +192,7 @@ describe.each(['cpu', 'webgpu'] as const)('on %s', (kind) => {
       const kernel = program.kernel('twice').as('A', format, ...(format === 'bsr' ? [2] : []))
       const { prepared } = await prepare(kernel, { A: some }, { tensors: { x: dense([5], x) } })
       expect(await prepared.verify()).toMatchObject({ ok: true })
-      expect(entries(await prepared.read('D'))).toHaveLength(count)
+      expect(entries(await prepared.get('D'))).toHaveLength(count)
     }
   })
 
@@ -198,11 +200,11 @@ describe.each(['cpu', 'webgpu'] as const)('on %s', (kind) => {
     // Without a schedule, what is bound on the host would choose another one.
     const kernel = program.kernel('twice').as('A', 'hyb', 2, 1).parallel()
     const { prepared } = await prepare(kernel, { A }, { tensors: { x: dense([5], x) } })
-    await prepared.write('x', [0, 0, 0, 0, 1])
+    await prepared.set('x', [0, 0, 0, 0, 1])
     expect(await prepared.verify()).toMatchObject({ ok: true })
-    expect([...(await prepared.read('y')).values!]).toEqual([3, 0, 0, 0, 10])
+    expect([...(await prepared.get('y')).values!]).toEqual([3, 0, 0, 0, 10])
     const { launches } = await prepared.explain({ time: false })
-    const host = await (await kernel.compile(device)).prepare({ tensors: { A, x } })
+    const host = await (await kernel.build(device)).bind({ A, x })
     expect(launches).toEqual((await host.explain({ time: false })).launches)
     host.free()
   })
@@ -211,11 +213,11 @@ describe.each(['cpu', 'webgpu'] as const)('on %s', (kind) => {
     const { prepared } = await prepare(program.kernel('scale').as('A', 'bsr', 2), { A })
     await prepared.run()
     const doubled = (by: number): string[] => rows.map((r, e) => `${r} ${columns[e]}: ${(e + 1) * by}`).sort()
-    expect(entries(await prepared.read('A'))).toEqual(doubled(2))
+    expect(entries(await prepared.get('A'))).toEqual(doubled(2))
     expect(await prepared.verify()).toMatchObject({ ok: true })
     expect(entries((await prepared.outputs()).A)).toEqual(doubled(2))
     await prepared.run()
-    expect(entries(await prepared.read('A'))).toEqual(doubled(4))
+    expect(entries(await prepared.get('A'))).toEqual(doubled(4))
   })
 
   test('lists and sets of its format', async () => {
@@ -232,7 +234,7 @@ describe.each(['cpu', 'webgpu'] as const)('on %s', (kind) => {
       { lists },
     )
     expect(await prepared.verify()).toMatchObject({ ok: true })
-    expect(entries(await prepared.read('D'))).toHaveLength(rows.length)
+    expect(entries(await prepared.get('D'))).toHaveLength(rows.length)
     const sets = new Map([['mask', [Int32Array.of(0, 4), Int32Array.of(2, 4)]]])
     const masked = await prepare(
       program.kernel('twice').as('A', 'masked_rest', 'mask'),
@@ -252,7 +254,7 @@ describe.each(['cpu', 'webgpu'] as const)('on %s', (kind) => {
       { sets },
     )
     expect(await masked.prepared.verify()).toMatchObject({ ok: true })
-    expect(entries(await masked.prepared.read('D'))).toHaveLength(rows.length)
+    expect(entries(await masked.prepared.get('D'))).toHaveLength(rows.length)
   })
 
   test('undeterminable sizes are rejected', async () => {
@@ -261,8 +263,8 @@ describe.each(['cpu', 'webgpu'] as const)('on %s', (kind) => {
       { A },
       { tensors: { x: dense([5], x) } },
     )
-    expect(await complaint(() => prepared.write('A', A))).toMatch(/run\/resident.*A is resident/)
-    expect(await complaint(() => prepared.write('A', [1]))).toMatch(/run\/resident/)
+    expect(await complaint(() => prepared.set('A', A))).toMatch(/run\/resident.*A is resident/)
+    expect(await complaint(() => prepared.set('A', [1]))).toMatch(/run\/resident/)
     expect(await complaint(() => prepared.formats)).toMatch(/run\/resident.*A was converted/)
     // Coordinates of an output over more axes would take a conversion.
     const spread = await prepare(
@@ -276,7 +278,7 @@ describe.each(['cpu', 'webgpu'] as const)('on %s', (kind) => {
         /run\/resident.*D has the structure of A/,
       )
     parts.A!.free()
-    expect(await complaint(() => prepared.read('D'))).toMatch(/device\/freed/)
+    expect(await complaint(() => prepared.get('D'))).toMatch(/device\/freed/)
   })
 
   test('tensors that share its structure have its coordinates, on the device', async () => {
@@ -285,25 +287,25 @@ describe.each(['cpu', 'webgpu'] as const)('on %s', (kind) => {
     const { prepared, parts } = await prepare(kernel, { A, B })
     await prepared.run()
     expect(await prepared.verify()).toMatchObject({ ok: true })
-    const out = entries(await prepared.read('D'))
+    const out = entries(await prepared.get('D'))
     expect(out).toEqual(rows.map((r, e) => `${r} ${columns[e]}: ${3 * (e + 1)}`).sort())
     const other = coords([5, 5], [rows, columns.with(9, 3)], Float32Array.from(rows).fill(3))
     expect(await complaint(() => prepare(kernel, { A, B: other }))).toMatch(/convert\/shared.*A and B/)
-    const host = () => prepareResident(prepared.kernel, { A: parts.A! }, { tensors: { B } })
+    const host = () => bindResident(new Built(prepared.code), { A: parts.A! }, { tensors: { B } })
     expect(await complaint(host)).toMatch(/convert\/shared.*B is bound from the host/)
   })
 
   test('values without a shape, and non-resident values, are accepted as by prepare', async () => {
     const kernel = program.kernel('twice').as('A', 'csr')
-    const expected = [...(await (await kernel.compile(device)).run({ tensors: { A, x } })).y!.values!]
+    const expected = [...(await (await kernel.build(device))({ A, x })).y!.values!]
     for (const bare of [x, [...x]]) {
       const { prepared } = await prepare(kernel, { A }, { tensors: { x: bare } })
       await prepared.run()
-      expect([...(await prepared.read('y')).values!]).toEqual(expected)
+      expect([...(await prepared.get('y')).values!]).toEqual(expected)
       expect((await prepared.verify()).ok).toBe(true)
-      const host = keep(await prepareResident(prepared.kernel, {}, { tensors: { A, x: bare } }))
+      const host = keep(await bindResident(new Built(prepared.code), {}, { tensors: { A, x: bare } }))
       await host.run()
-      expect([...(await host.read('y')).values!]).toEqual(expected)
+      expect([...(await host.get('y')).values!]).toEqual(expected)
     }
     for (const [tensors, said] of [
       [{ x: 5 }, /^api\/argument.*x cannot be 5/],
@@ -326,7 +328,7 @@ describe.each(['cpu', 'webgpu'] as const)('on %s', (kind) => {
       () => prepared.time(1),
       () => prepared.graph(),
       () => prepared.measure({ repeats: 1 }),
-      () => prepared.read('y'),
+      () => prepared.get('y'),
     ])
       expect(await complaint(call)).toMatch(/^device\/freed/)
   })
@@ -337,11 +339,11 @@ describe.each(['cpu', 'webgpu'] as const)('on %s', (kind) => {
   })
 
   test('a tensor that was freed is rejected', async () => {
-    const compiled = await program.kernel('scale').as('A', 'csr').compile(device)
+    const compiled = await program.kernel('scale').as('A', 'csr').build(device)
     const from = await upload(device, A)
     const parts = await convertForKernel(compiled, 'A', from)
     parts.free()
-    expect(await complaint(() => prepareResident(compiled, { A: parts }))).toMatch(/device\/freed/)
+    expect(await complaint(() => bindResident(compiled, { A: parts }))).toMatch(/device\/freed/)
     expect(from.freed).toBe(false)
     from.free()
     expect(from.freed).toBe(true)
@@ -365,7 +367,7 @@ format narrow(w: size) over (i, j) {
 }`
   const bound = async (w: number | undefined, params: Readonly<Record<string, number>>) => {
     const program = await load(text)
-    const compiled = await program.kernel('twice').as('A', 'narrow', 'w').compile(host)
+    const compiled = await program.kernel('twice').as('A', 'narrow', 'w').build(host)
     const from = await upload(host, A)
     const made = await convertForKernel(
       compiled,
@@ -373,7 +375,7 @@ format narrow(w: size) over (i, j) {
       from,
       w === undefined ? {} : { sizes: new Map([['w', w]]) },
     )
-    return prepareResident(compiled, { A: made }, { tensors: { x }, params })
+    return bindResident(compiled, { A: made }, { tensors: { x }, params })
   }
   test.each([
     [6, {}],
@@ -386,14 +388,14 @@ format narrow(w: size) over (i, j) {
     prepared.free()
   })
   test('another fill value than the kernel has is rejected', async () => {
-    const compiled = await (await load(text)).kernel('twice').as('A', 'bsr', 2).compile(host)
+    const compiled = await (await load(text)).kernel('twice').as('A', 'bsr', 2).build(host)
     const to = storageFormat(compiled, 'A')
     const extents = new Map(to.over.map((axis) => [axis.name, 5]))
     const sizes = new Map(['m', 'n'].map((name) => [name, 5]))
     const given = { sizes, extents, lists: new Map(), sets: new Map() }
     const bound = async (fill: number) => {
       const made = await planConversion(host, to, fill).run(await upload(host, A), given)
-      return prepareResident(compiled, { A: made }, { tensors: { x } })
+      return bindResident(compiled, { A: made }, { tensors: { x } })
     }
     expect(await (await bound(0)).verify()).toMatchObject({ ok: true })
     expect(await complaint(() => bound(7))).toMatch(/convert\/other-format.*fill value 7/)

@@ -1,6 +1,6 @@
 /** Kernels on data: from arrays to results, on every device that is here. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import type { Bindable, CompiledKernel, Device, Kernel, Tensor } from '../../src/node.ts'
+import type { Bindable, Built, Device, Kernel, Tensor } from '../../src/node.ts'
 import { coords, dense, devices, load, stored } from '../../src/node.ts'
 import type { Executable } from '../../src/run/execution/execute.ts'
 import { commandsMeasuring } from '../../src/run/execution/shared-buffers.ts'
@@ -25,24 +25,24 @@ test('booleans are passed as booleans', async () => {
     buffer C: i32[i] out
     iterate s [i] as S { C[i] = select(all or mask[i], 1, 0) }
   }`)
-  const compiled = await program.kernel().compile(await devices.cpu())
+  const compiled = await program.kernel().build(await devices.cpu())
   const mask = dense([2], [true, false], 'bool')
   for (const [all, want] of [
     [true, [1, 1]],
     [false, [1, 0]],
     [1, [1, 1]],
   ] as const)
-    expect([...(await compiled.run({ tensors: { mask }, params: { all } })).C!.values!]).toEqual(want)
+    expect([...(await compiled({ mask, all })).C!.values!]).toEqual(want)
 })
 
 describe.each(['cpu', 'webgpu'] as const)('on %s', (kind) => {
   let device: Device
   let k: Kernel
-  let compiled: CompiledKernel
+  let compiled: Built
   beforeAll(async () => {
     device = await devices[kind]()
     k = await kernel()
-    compiled = await k.compile(device)
+    compiled = await k.build(device)
   })
   afterAll(() => device.dispose())
 
@@ -69,7 +69,7 @@ describe.each(['cpu', 'webgpu'] as const)('on %s', (kind) => {
       },
     ],
   ])('%s as inputs', async (_, tensors) => {
-    const out = await compiled.run({ tensors, params: { d: 2 } })
+    const out = await compiled({ ...tensors, d: 2 })
     expect(Object.keys(out)).toEqual(['C'])
     expect(out.C).toMatchObject({ kind: 'dense', shape: [3, 2], dtype: 'f32' })
     expect(values(out.C)).toEqual(C)
@@ -77,37 +77,33 @@ describe.each(['cpu', 'webgpu'] as const)('on %s', (kind) => {
 
   test('one compiled kernel serves every size', async () => {
     for (const d of [0, 1, 5]) {
-      const prepared = await compiled.prepare({ tensors: { A }, params: { d }, seed: 3 })
+      const prepared = await compiled.bind({ A, d }, { seed: 3 })
       expect(await prepared.verify()).toMatchObject({ ok: true })
-      expect((await prepared.read('C')).shape).toEqual([3, d])
+      expect((await prepared.get('C')).shape).toEqual([3, d])
       prepared.free()
     }
-    const empty = await compiled.run({
-      tensors: { A: coords([0, 0], [[], []], []) },
-      params: { d: 3 },
-      seed: 1,
-    })
+    const empty = await compiled({ A: coords([0, 0], [[], []], []), d: 3 }, { seed: 1 })
     expect(values(empty.C)).toEqual([])
   })
 
   test('every schedule and format gives the same result', async () => {
     for (const x of [k.schedule('gpu', 2), k.as('A', 'bsr', 2), k.as('A', 'bsr', 3).split('io', 2)]) {
-      const c = await x.compile(device)
-      expect(values((await c.run({ tensors: { A, B }, params: { d: 2 } })).C)).toEqual(C)
+      const c = await x.build(device)
+      expect(values((await c({ A, B, d: 2 })).C)).toEqual(C)
       c.release()
     }
   })
 
   test('time, read and verify of one prepared kernel; the caller keeps its arrays', async () => {
     const b = Float32Array.from(B)
-    const prepared = await compiled.prepare({ tensors: { A, B: b }, params: { d: 2 } })
+    const prepared = await compiled.bind({ A, B: b, d: 2 })
     const times = await prepared.time(3)
     expect(times).toHaveLength(3)
     expect(times.every((t) => t >= 0)).toBe(true)
     expect(await prepared.verify()).toEqual(
       expect.objectContaining({ ok: true, maxAbsoluteError: 0, problems: [] }),
     )
-    expect(values(await prepared.read('C'))).toEqual(C)
+    expect(values(await prepared.get('C'))).toEqual(C)
     expect([...b]).toEqual(B)
     expect(values(A)).toEqual([5, 2, 1, 4])
     prepared.free()
@@ -115,27 +111,24 @@ describe.each(['cpu', 'webgpu'] as const)('on %s', (kind) => {
 
   test('changes to arrays after upload have no effect', async () => {
     const b = Float32Array.from(B)
-    const prepared = await compiled.prepare({ tensors: { A, B: b }, params: { d: 2 } })
+    const prepared = await compiled.bind({ A, B: b, d: 2 })
     b.fill(7)
     // It compares with what the arrays hold now, and leaves the device's as they are.
     expect((await prepared.verify()).ok).toBe(false)
     await prepared.run()
-    expect(values(await prepared.read('C'))).toEqual(C)
+    expect(values(await prepared.get('C'))).toEqual(C)
     prepared.free()
   })
 
   test('the same seed gives the same random data', async () => {
-    const run = async (seed: number) =>
-      values((await compiled.run({ tensors: { A }, params: { d: 2 }, seed })).C)
+    const run = async (seed: number) => values((await compiled({ A, d: 2 }, { seed })).C)
     expect(await run(1)).toEqual(await run(1))
     expect(await run(1)).not.toEqual(await run(2))
   })
 
   test('memory is estimated before allocation', () => {
-    expect(compiled.estimateBytes({ tensors: { A }, params: { d: 2 } })).toBeGreaterThanOrEqual(
-      4 * (4 * 2 + 3 * 2),
-    )
-    expect(() => compiled.estimateBytes({ tensors: { A }, params: { d: 1_000_000_000 } })).toThrow(
+    expect(compiled.estimateBytes({ A, d: 2 })).toBeGreaterThanOrEqual(4 * (4 * 2 + 3 * 2))
+    expect(() => compiled.estimateBytes({ A, d: 1_000_000_000 })).toThrow(
       /plan\/too-large|device\/buffer-too-large/,
     )
   })
@@ -152,9 +145,7 @@ test('a temporary is measured by the launches that it depends on, and an output 
     iterate b [i] as S { U[i] = T[n - 1 - i] + 1 }
     iterate c [i] as S { Y[i] = U[n - 1 - i] }
   }`)
-  const prepared = await (await program.kernel().compile(await devices.cpu())).prepare({
-    tensors: { X: [1, 2, 3, 4] },
-  })
+  const prepared = await (await program.kernel().build(await devices.cpu())).bind({ X: [1, 2, 3, 4] })
   const { executable } = prepared as unknown as { executable: Executable }
   const count = (...names: string[]) => commandsMeasuring(executable, names).length
   expect([count('T'), count('U'), count('T', 'U'), count('Y'), count()]).toEqual([1, 2, 2, 0, 0])

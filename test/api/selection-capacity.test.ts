@@ -1,7 +1,9 @@
 /** Schedules that are chosen in runs and whose lists have no room for what they find: another one runs instead. */
+
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { type Device, dense, devices, load, type PreparedKernel } from '../../src/node.ts'
+import { flatInputs } from '../../src/api/inputs/flat-inputs.ts'
+import { type Binding, type Device, dense, devices, load } from '../../src/node.ts'
 import { createNodeWebGpu } from '../../src/runtime/webgpu/node.ts'
 import { KERNELS, LIVE } from '../properties/live-gen.ts'
 import { costly } from '../support/cases.ts'
@@ -58,25 +60,27 @@ schedule product.auto choose {
   const B = dense([k, n], pattern(k * n, 1, 5))
   const inputs = (A: Float32Array) => ({ tensors: { A: dense([m, k], A), B } })
   const of = async (schedule: string, device: Device) =>
-    (await program.kernel().schedule(schedule).compile(device)).prepare(inputs(new Float32Array(m * k)))
+    (await program.kernel().schedule(schedule).build(device)).bind(
+      ...flatInputs(inputs(new Float32Array(m * k))),
+    )
   const [live, plain] = await Promise.all(['live', 'plain'].map((s) => devices.cpu().then((d) => of(s, d))))
-  let prepared: PreparedKernel | undefined
+  let prepared: Binding | undefined
   for (const { share, seed } of patterns) {
     const A = pattern(m * k, share, seed)
-    await live!.write('A', A)
-    await plain!.write('A', A)
+    await live!.set('A', A)
+    await plain!.set('A', A)
     await plain!.run()
     const fits = await live!.run().then(
       () => true,
       () => false,
     )
-    const expected = (await plain!.read('C')).values
-    if (prepared) await prepared.write('A', A)
-    else prepared = await (await program.kernel().schedule('auto').compile(on)).prepare(inputs(A))
+    const expected = (await plain!.get('C')).values
+    if (prepared) await prepared.set('A', A)
+    else prepared = await (await program.kernel().schedule('auto').build(on)).bind(...flatInputs(inputs(A)))
     let reached = ''
     for (let run = 0; run < 17; run++) {
       await prepared.run()
-      expect((await prepared.read('C')).values).toEqual(expected)
+      expect((await prepared.get('C')).values).toEqual(expected)
       const { text, overflowedSchedule, fillRatios } = prepared.selection!
       if (text === 'live') expect(fits).toBe(true)
       if (overflowedSchedule !== null) expect([overflowedSchedule, text]).toEqual(['live', 'plain'])
@@ -178,9 +182,9 @@ ${hasPlain ? '  otherwise plain' : ''}
   const inputs = (A: Float32Array) => ({ tensors: { A: dense([m, k], A), B } })
   const cpu = await devices.cpu()
   const each = ['plain', ...branches.map((_, n) => `live${n}`)]
-  const kernels = await Promise.all(each.map((name) => program.kernel().schedule(name).compile(cpu)))
-  const compiled = await program.kernel().schedule('auto').compile(on)
-  let prepared: PreparedKernel | undefined
+  const kernels = await Promise.all(each.map((name) => program.kernel().schedule(name).build(cpu)))
+  const compiled = await program.kernel().schedule('auto').build(on)
+  let prepared: Binding | undefined
   for (const { share, seed } of [...patterns, { share: 0, seed: 0 }]) {
     const A = pattern(m * k, share, seed)
     /** What each gives alone, where it has room. */
@@ -188,15 +192,15 @@ ${hasPlain ? '  otherwise plain' : ''}
     for (const [n, name] of each.entries())
       alone.set(
         name,
-        await kernels[n]!.run(inputs(A)).then(
+        await kernels[n]!(...flatInputs(inputs(A))).then(
           ({ C }) => C!.values,
           () => null,
         ),
       )
     const expected = alone.get('plain')
     if (how === 'prepare') prepared?.free()
-    if (prepared && how !== 'prepare') await prepared.write('A', A)
-    else prepared = await compiled.prepare(inputs(A))
+    if (prepared && how !== 'prepare') await prepared.set('A', A)
+    else prepared = await compiled.bind(...flatInputs(inputs(A)))
     const p = prepared
     for (let run = 0; run < (share === 0 ? 36 : 3); run++) {
       const work = how === 'time' ? p.time(1) : how === 'verify' ? p.verify() : p.run()
@@ -205,7 +209,7 @@ ${hasPlain ? '  otherwise plain' : ''}
         (e: Error) => e.message,
       )
       if (refused === null) {
-        expect((await p.read('C')).values).toEqual(expected)
+        expect((await p.get('C')).values).toEqual(expected)
         expect(alone.get(p.selection!.text)).toEqual(expected)
       } else {
         expect(refused).toContain('run/overflow')
@@ -246,11 +250,11 @@ schedule product.auto choose {
   const choice = await program
     .kernel()
     .schedule('auto')
-    .compile(await devices.cpu())
+    .build(await devices.cpu())
   const matrix = (held: number) => dense([6, 5], new Float32Array(30).fill(1, 0, held))
-  const prepared = await choice.prepare({ tensors: { A: matrix(0), B: dense([5, 1], new Float32Array(5)) } })
+  const prepared = await choice.bind({ A: matrix(0), B: dense([5, 1], new Float32Array(5)) })
   await prepared.run()
-  await prepared.write('A', matrix(1))
+  await prepared.set('A', matrix(1))
   await expect(prepared.run()).rejects.toThrow('choose/requirement')
 })
 
@@ -277,22 +281,23 @@ schedule added.auto choose {
     const cpu = await devices.cpu()
     const few = Float32Array.of(1, 0, 0, 0, 0, 0, 2, 0)
     const more = Float32Array.of(1, 1, 1, 0, 0, 0, 2, 0)
-    const prepared = await (await program.kernel().schedule('auto').compile(cpu)).prepare({
-      tensors: { A: dense([2, 4], few), C: dense([2], Float32Array.of(10, 20)) },
+    const prepared = await (await program.kernel().schedule('auto').build(cpu)).bind({
+      A: dense([2, 4], few),
+      C: dense([2], Float32Array.of(10, 20)),
     })
     await prepared.run()
-    expect([prepared.selection!.text, [...(await prepared.read('C')).values!]]).toEqual(['live', [11, 22]])
-    await prepared.write('A', more)
+    expect([prepared.selection!.text, [...(await prepared.get('C')).values!]]).toEqual(['live', [11, 22]])
+    await prepared.set('A', more)
     await expect(prepared.run()).rejects.toThrow('run/overflow')
-    const [before] = (await prepared.read('C')).values!
+    const [before] = (await prepared.get('C')).values!
     await prepared.run()
     const { text, overflowedSchedule, fillRatios } = prepared.selection!
     expect([text, overflowedSchedule]).toEqual(['plain', 'live'])
     expect(prepared.selection!.rejectedBranches).toEqual([`live: ${why}`])
     expect(Object.values(fillRatios)).toMatchObject([{ value: 1, source: 'overflow' }])
-    expect((await prepared.read('C')).values![0]).toBe(Number(before) + 3)
+    expect((await prepared.get('C')).values![0]).toBe(Number(before) + 3)
     // A sample finds that there is room again.
-    await prepared.write('A', few)
+    await prepared.set('A', few)
     for (const _ of [0, 1]) await prepared.run()
     expect([prepared.selection!.text, prepared.selection!.overflowedSchedule]).toEqual(['live', null])
     prepared.free()
@@ -323,10 +328,10 @@ schedule added.auto choose {
     const choice = await program
       .kernel()
       .schedule('auto')
-      .compile(await devices.cpu())
-    return choice.prepare({ tensors: { A: dense([2, 4], first), C: dense([2, 4], new Float32Array(8)) } })
+      .build(await devices.cpu())
+    return choice.bind({ A: dense([2, 4], first), C: dense([2, 4], new Float32Array(8)) })
   }
-  const values = async (p: PreparedKernel) => [...(await p.read('C')).values!]
+  const values = async (p: Binding) => [...(await p.get('C')).values!]
 
   test('is selected from the start if the other is known to exceed its capacity', async () => {
     const prepared = await preparedWith(more)
@@ -340,7 +345,7 @@ schedule added.auto choose {
   test('is not switched to: runs over capacity end before the update, with a reason', async () => {
     const prepared = await preparedWith(few)
     await prepared.run()
-    await prepared.write('A', more)
+    await prepared.set('A', more)
     const refused = /apart, which would be chosen now, stores C in another format/
     const failed = async () => {
       const e = await errorOf(() => prepared.run())
@@ -350,7 +355,7 @@ schedule added.auto choose {
     const once = await failed()
     for (const _ of [0, 1]) expect(await failed()).toEqual(once)
     // Where there is room again it goes on.
-    await prepared.write('A', few)
+    await prepared.set('A', few)
     await prepared.run()
     expect(await values(prepared)).toEqual(once.map((x, k) => x + few[k]!))
     prepared.free()
@@ -359,7 +364,7 @@ schedule added.auto choose {
   test('is skipped in favour of a schedule with the same storage', async () => {
     const prepared = await preparedWith(few, 'when (fill_ratio(A, panels(1, 1)) < 0.95) like')
     await prepared.run()
-    await prepared.write('A', more)
+    await prepared.set('A', more)
     await expect(prepared.run()).rejects.toThrow('run/overflow')
     const before = await values(prepared)
     await prepared.run()

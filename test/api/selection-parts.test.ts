@@ -1,7 +1,7 @@
 /** Choices by what a composition covers: the share that runs find is that of all its parts, and the newest one decides. */
 import fc from 'fast-check'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import type { CompiledDispatch, Device, PreparedKernel } from '../../src/node.ts'
+import type { Binding, Built, Device } from '../../src/node.ts'
 import { dense, devices, load } from '../../src/node.ts'
 import { createNodeWebGpu } from '../../src/runtime/webgpu/node.ts'
 import { LIVE, matrix } from '../properties/live-gen.ts'
@@ -118,26 +118,26 @@ async function shareOf({ parts, sizes: [m, , k] }: Case, A: Float32Array, M: Flo
 async function follows(device: Device, c: Case): Promise<void> {
   const [m, n, k] = c.sizes
   const program = await load(textOf(c))
-  const compiled = (await program.kernel().compile(device)) as CompiledDispatch
+  const compiled = (await program.kernel().build(device)) as Built
   const names = c.kernel === 'given' ? (['A', 'M'] as const) : (['X', 'M0'] as const)
   const B = dense(
     [k, n],
     Float32Array.from({ length: k * n }, (_, e) => (e % 7) - 3),
   )
   const name = `fill_ratio(A, ${c.format})`
-  let prepared: PreparedKernel | undefined
+  let prepared: Binding | undefined
   let known = { value: 1, source: 'given' }
   let [since, sampled, last] = [0, 1, '']
   for (const { A, M, runs } of c.values) {
     const truth = await shareOf(c, A, M)
     const tensors = { [names[0]]: dense([m, k], A), [names[1]]: dense([m, k], M), B }
-    if (prepared) for (const x of names) await prepared.write(x, tensors[x]!.values!)
+    if (prepared) for (const x of names) await prepared.set(x, tensors[x]!.values!)
     else {
-      prepared = await compiled.prepare({ tensors })
+      prepared = await compiled.bind(tensors)
       known = { value: truth, source: 'given' }
       // The host counts the same, where it has all that is asked and each element has a part.
       const isKnown = c.kernel === 'given' && c.parts.length > 1
-      const { selection } = await compiled.choose({ tensors })
+      const { selection } = await compiled.choose(tensors)
       expect(selection!.values[name]).toBeCloseTo(isKnown ? truth : 1, 12)
     }
     for (let run = 0; run < runs; run++) {
@@ -186,7 +186,7 @@ schedule product.auto choose { when (${asked} < 1.5) found otherwise whole }`)
   const choice = await program
     .kernel()
     .schedule('auto')
-    .compile(await devices.cpu())
+    .build(await devices.cpu())
   const A = dense([4, 4], new Float32Array(16).fill(1))
   const B = dense([4, 1], new Float32Array(4))
   // One block of 4 × 4, and four of 2 × 2 where it has but one element.
@@ -195,7 +195,7 @@ schedule product.auto choose { when (${asked} < 1.5) found otherwise whole }`)
     [1, 2],
   ] as const) {
     const M = dense([4, 4], new Float32Array(16).fill(1, 0, held))
-    const { values, text } = (await choice.prepare({ tensors: { A, M, B } })).selection!
+    const { values, text } = (await choice.bind({ A, M, B })).selection!
     expect([values[asked], text]).toEqual([share, share < 1.5 ? 'found' : 'whole'])
   }
 })

@@ -2,7 +2,7 @@
 import fc from 'fast-check'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { FillRatioTimes } from '../../src/api/dispatch/branches.ts'
-import type { CompiledDispatch, Device, PreparedKernel, SptProgram } from '../../src/node.ts'
+import type { Binding, Built, Device, SptProgram } from '../../src/node.ts'
 import { dense, devices, load } from '../../src/node.ts'
 import { createNodeWebGpu } from '../../src/runtime/webgpu/node.ts'
 import { KERNELS, LIVE } from '../properties/live-gen.ts'
@@ -96,16 +96,14 @@ async function follows(on: Device, c: Case): Promise<void> {
   const [m, n, k] = c.sizes
   const source = c.kernel === 'relu' ? 'X' : 'A'
   const B = dense([k, n], pattern(k * n, 1, 5, 0))
-  const compiled = await program.kernel().compile(device)
+  const compiled = await program.kernel().build(device)
   const reference = await (
     await program
       .kernel()
       .schedule('plain')
-      .compile(await devices.cpu())
-  ).prepare({
-    tensors: { [source]: dense([m, k], new Float32Array(m * k)), B },
-  })
-  let prepared: PreparedKernel | undefined
+      .build(await devices.cpu())
+  ).bind({ [source]: dense([m, k], new Float32Array(m * k)), B })
+  let prepared: Binding | undefined
   const name = `fill_ratio(A, ${c.format}(${c.args.join(', ')}))`
   let known = { value: 0, source: '' }
   let last = ''
@@ -118,18 +116,18 @@ async function follows(on: Device, c: Case): Promise<void> {
       c,
       values.map((x) => Math.max(x, 0)),
     )
-    if (prepared) await prepared.write(source, values)
+    if (prepared) await prepared.set(source, values)
     else {
-      prepared = await compiled.prepare({ tensors: { [source]: dense([m, k], values), B } })
+      prepared = await compiled.bind({ [source]: dense([m, k], values), B })
       known = { value: truth, source: 'given' }
     }
-    await reference.write(source, values)
+    await reference.set(source, values)
     await reference.run()
-    const expected = await reference.read('C')
+    const expected = await reference.get('C')
     for (let run = 0; run < times; run++) {
       await prepared.run()
       await prepared.awaitMeasurements()
-      expect((await prepared.read('C')).values).toEqual(expected.values)
+      expect((await prepared.get('C')).values).toEqual(expected.values)
       const { text, fillRatios, hindsightSchedule, values: asked } = prepared.selection!
       expect(text).toBe(known.value < c.limit ? 'live' : 'plain')
       if (text !== last) [since, sampled, last] = [0, 1, text]
@@ -153,7 +151,7 @@ async function follows(on: Device, c: Case): Promise<void> {
   }
   // Each schedule is compiled once at most.
   const modules = async (schedule: string): Promise<number> =>
-    (await program.kernel().schedule(schedule).compile(on)).program.texts.length
+    (await program.kernel().schedule(schedule).build(on)).program.texts.length
   expect(calls()[1]).toBeLessThanOrEqual((await modules('live')) + (await modules('plain')))
   expect((await prepared!.verify()).problems).toEqual([])
   prepared!.free()
@@ -190,7 +188,7 @@ schedule product.auto choose {
 }`
   const program = await load(text)
   const B = dense([k, n], pattern(k * n, 1, 5, 0))
-  let prepared: PreparedKernel | undefined
+  let prepared: Binding | undefined
   for (const { share, seed } of patterns) {
     const A = dense([m, k], pattern(m * k, share, seed, 0))
     const of = (name: string, ...args: number[]): number => {
@@ -199,9 +197,9 @@ schedule product.auto choose {
     }
     const [blocks, rows] = [of('blocks', 2, 2), of('panels', 2, 1)]
     const best = blocks < limit && blocks < 1.2 * rows ? 'tiles' : rows < limit ? 'rows' : 'plain'
-    if (prepared) await prepared.write('A', A.values!)
+    if (prepared) await prepared.set('A', A.values!)
     else {
-      prepared = await (await program.kernel().compile(on)).prepare({ tensors: { A, B } })
+      prepared = await (await program.kernel().build(on)).bind({ A, B })
       expect(prepared.selection!.text).toBe(best)
     }
     const expected = A.values!
@@ -211,7 +209,7 @@ schedule product.auto choose {
       await prepared.awaitMeasurements()
     }
     expect(prepared.selection!.text).toBe(best)
-    const C = (await prepared.read('C')).values!
+    const C = (await prepared.get('C')).values!
     for (let e = 0; e < m * n; e++) {
       let sum = 0
       for (let q = 0; q < k; q++)
@@ -258,15 +256,11 @@ kernel rectify(m: size, k: size) {
   for (const live of ['', 'B as tiles(2)']) {
     const program = await load(text(live))
     const X = (share: number) => pattern(48, share, 3, -1)
-    const rectify = await (await program.kernel('rectify').compile(cpu)).prepare({
-      tensors: { X: dense([6, 8], X(0.05)) },
-    })
+    const rectify = await (await program.kernel('rectify').build(cpu)).bind({ X: dense([6, 8], X(0.05)) })
     const B = dense([8, 2], pattern(16, 1, 4, 0))
-    const product = await (await program.kernel('product').compile(cpu)).prepare({
-      tensors: { A: rectify.output('H'), B },
-    })
+    const product = await (await program.kernel('product').build(cpu)).bind({ A: rectify.output('H'), B })
     const expected = async (): Promise<readonly number[]> => {
-      const H = (await rectify.read('H')).values!
+      const H = (await rectify.get('H')).values!
       return Array.from({ length: 12 }, (_, e) => {
         let sum = 0
         for (let q = 0; q < 8; q++)
@@ -277,12 +271,12 @@ kernel rectify(m: size, k: size) {
     const chosen: (string | undefined)[] = []
     const C = product.output('C')
     for (const share of [0.05, 0.05, 1, 1, 1, 0.05, 0.05, 0.05]) {
-      await rectify.write('X', X(share))
+      await rectify.set('X', X(share))
       await rectify.run()
       await product.run()
       chosen.push(product.selection?.text)
       const right = await expected()
-      expect([...(await product.read('C')).values!]).toEqual(right)
+      expect([...(await product.get('C')).values!]).toEqual(right)
       // What others are bound to is one memory, whichever schedule writes it.
       expect([...(await C.download()).values]).toEqual(right)
     }
@@ -292,11 +286,11 @@ kernel rectify(m: size, k: size) {
   }
   // What cannot run tells nothing, and keeps nobody from what can.
   const program = await load(text('C as panels(2, 1)'))
-  const compiled = await program.kernel('product').compile(cpu)
+  const compiled = await program.kernel('product').build(cpu)
   const A = dense([2, 2], Float32Array.of(1, 2, 3, 4))
-  const prepared = await compiled.prepare({ tensors: { A, B: A } })
+  const prepared = await compiled.bind({ A, B: A })
   for (const _ of [0, 1]) await prepared.run()
-  expect([prepared.selection?.text, [...(await prepared.read('C')).values!]]).toEqual([
+  expect([prepared.selection?.text, [...(await prepared.get('C')).values!]]).toEqual([
     'plain',
     [7, 10, 15, 22],
   ])
@@ -324,9 +318,9 @@ ${KERNELS.left}
 schedule product.live { A as panels(2, 2) live in place }
 schedule product.plain { split mul.j by 2 }
 schedule product.auto choose { when (fill_ratio(A, panels(2, 2)) < 0.5) live otherwise plain }`
-  const compiled = (await (await load(text)).kernel().compile(await devices.cpu())) as CompiledDispatch
+  const compiled = (await (await load(text)).kernel().build(await devices.cpu())) as Built
   const [A, B] = [dense([4, 4], new Float32Array(16)), dense([4, 1], new Float32Array(4).fill(1))]
-  const prepared = await compiled.prepare({ tensors: { A, B } })
+  const prepared = await compiled.bind({ A, B })
   const predicted = () =>
     prepared.selection!.estimates.map((p) => [p.text, p.milliseconds === null ? null : typeof p.milliseconds])
   expect(predicted()).toEqual([['live', null]])
@@ -338,7 +332,7 @@ schedule product.auto choose { when (fill_ratio(A, panels(2, 2)) < 0.5) live oth
     ['live', 'number'],
     ['plain', null],
   ])
-  await prepared.write('A', new Float32Array(16).fill(1))
+  await prepared.set('A', new Float32Array(16).fill(1))
   for (const _ of [0, 1]) await prepared.run()
   expect(prepared.selection!.text).toBe('plain')
   // A run does not measure its time.

@@ -1,7 +1,9 @@
 /** Software adapters run `parallel()` where nobody named a schedule and the work does not repay compiling another one. */
+
 import { fc, test as property } from '@fast-check/vitest'
 import { afterEach, describe, expect, test } from 'vitest'
 import { iterationsIn, PLAIN_ITERATIONS } from '../../src/api/auto-schedule/software-adapter-schedule.ts'
+import { flatInputs } from '../../src/api/inputs/flat-inputs.ts'
 import { coords, type Device, dense, devices, load, useCostModel } from '../../src/node.ts'
 import { costModel } from '../../src/search.ts'
 import { runs } from '../support/cases.ts'
@@ -46,22 +48,24 @@ describe('the default dispatch', async () => {
     'is evaluated on software adapters only for much work',
     async ({ rows, each, d }) => {
       const inputs = { tensors: { A: banded(60, rows, each) }, params: { d } }
-      const onGpu = (await spmm.schedule('auto').choose(hardware, inputs)).selection
-      const { kernel, selection } = await spmm.choose(software, inputs)
+      const onGpu = (await spmm.schedule('auto').choose(hardware, ...flatInputs(inputs))).selection
+      const { kernel, selection } = await spmm.choose(software, ...flatInputs(inputs))
       expect(selection.text === 'parallel()').toBe(rows * each * d <= PLAIN_ITERATIONS)
       if (selection.text === 'parallel()') {
         expect([selection.schedule, selection.dispatch, kernel.trace]).toEqual([null, 'auto', []])
         expect(selection.reason).toContain('software adapter')
       } else expect(selection.schedule).toBeTypeOf('string')
       // Elsewhere, and where it is named, nothing takes its place.
-      expect((await spmm.choose(hardware, inputs)).selection.text).toBe(onGpu.text)
-      expect((await spmm.schedule('auto').choose(software, inputs)).selection.schedule).toBeTypeOf('string')
+      expect((await spmm.choose(hardware, ...flatInputs(inputs))).selection.text).toBe(onGpu.text)
+      expect(
+        (await spmm.schedule('auto').choose(software, ...flatInputs(inputs))).selection.schedule,
+      ).toBeTypeOf('string')
     },
   )
 
   test('uses the model of the adapter, not that of another chip', async () => {
     const inputs = { tensors: { A: banded(60, 60, 40) }, params: { d: 1 << 16 } }
-    const chosenOn = async (d: Device) => (await spmm.choose(d, inputs)).selection
+    const chosenOn = async (d: Device) => (await spmm.choose(d, ...flatInputs(inputs))).selection
     expect((await chosenOn(hardware)).costModel).toBe(costModel('webgpu')!.chip)
     expect((await chosenOn(software)).costModel).toBeNull()
     expect((await chosenOn(fake(true, costModel('webgpu')!.chip))).costModel).not.toBeNull()
@@ -126,9 +130,9 @@ test('small data run under parallel() on SwiftShader, with equal results', async
   try {
     const kernel = (await load(PRODUCT)).kernel()
     const tensors = { A: dense([3, 3], integers(9, 1)), B: dense([3, 3], integers(9, 2)) }
-    const prepared = await (await kernel.compile(device)).prepare({ tensors })
-    const plain = await kernel.parallel().compileSchedule(device)
-    expect(prepared.kernel.program.texts.map((t) => t.text)).toEqual(plain.program.texts.map((t) => t.text))
+    const prepared = await (await kernel.build(device)).bind(tensors)
+    const plain = await kernel.parallel().build(device, { auto: false })
+    expect(prepared.code.program.texts.map((t) => t.text)).toEqual(plain.program.texts.map((t) => t.text))
     await prepared.run()
     expect((await prepared.verify()).ok).toBe(true)
   } finally {

@@ -96,12 +96,12 @@ prop.prop([entriesArb, fc.constantFrom('plain', 'blocks'), fc.boolean()])(
       Float64Array.from({ length: 10 }, (_, k) => k + 1),
     )
     const kernel = (await load(PRODUCT)).kernel().schedule(schedule)
-    const compiled = await kernel.compile(await devices.cpu())
+    const compiled = await kernel.build(await devices.cpu())
     const result = async (tensor: StoredTensor | typeof same) => {
-      const prepared = await compiled.prepare({ tensors: { A: late ? same : tensor, B } })
-      if (late) await prepared.write('A', tensor)
+      const prepared = await compiled.bind({ A: late ? same : tensor, B })
+      if (late) await prepared.set('A', tensor)
       await prepared.run()
-      return [...(await prepared.read('C')).values!].map((x) => x + 0)
+      return [...(await prepared.get('C')).values!].map((x) => x + 0)
     }
     expect(await result(A)).toEqual(await result(same))
   },
@@ -111,11 +111,11 @@ test('without the option, the error names the option', async () => {
   const compiled = await (await load(PRODUCT))
     .kernel()
     .schedule('plain')
-    .compile(await devices.cpu())
+    .build(await devices.cpu())
   const B = dense([3, 1], [1, 2, 3])
   const failure = async (indices: readonly number[], repair = {}) => {
     const A = stored([1, 3], { j: { indptr: [0, 2], indices } }, Float64Array.of(1, 2), 'f64', repair)
-    const error = (await compiled.prepare({ tensors: { A, B } }).catch((e) => e)) as SptError
+    const error = (await compiled.bind({ A, B }).catch((e) => e)) as SptError
     const { code, hint } = error.diagnostics[0]!
     return [code, /\{ (?:sort|sum): true \}/.exec(hint ?? '')?.[0]]
   }

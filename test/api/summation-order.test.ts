@@ -113,8 +113,8 @@ test('compiled and prepared kernels report the order, and a fixed order gives eq
     ['hyb_combined', true],
     ['gpu', true],
   ] as const) {
-    const compiled = await spmm.schedule(name).compileSchedule(webgpu)
-    const prepared = await compiled.prepare({ tensors: { A, B } })
+    const compiled = await spmm.schedule(name).build(webgpu, { auto: false })
+    const prepared = await compiled.bind({ A, B })
     expect([compiled.deterministic, prepared.deterministic, compiled.unorderedSums.length === 0]).toEqual([
       fixed,
       fixed,
@@ -126,10 +126,69 @@ test('compiled and prepared kernels report the order, and a fixed order gives eq
     const seen = new Set<string>()
     for (let k = 0; k < 3; k++) {
       await prepared.run()
-      seen.add((await prepared.read('C')).values!.join())
+      seen.add((await prepared.get('C')).values!.join())
     }
     expect(seen.size).toBe(1)
     prepared.free()
   }
-  expect((await spmm.schedule('hyb').compileSchedule(cpu)).deterministic).toBe(true)
+  expect((await spmm.schedule('hyb').build(cpu, { auto: false })).deterministic).toBe(true)
+})
+
+describe('built with `deterministic`', () => {
+  const at = Array.from({ length: 900 }, (_, k) => k)
+  const A = coords(
+    [60, 40],
+    [at.map((k) => (k * 7) % 60), at.map((k) => (k * k + k) % 40)],
+    at.map((k) => Math.sin(k)),
+  )
+  const B = dense(
+    [40, 64],
+    Float32Array.from({ length: 40 * 64 }, (_, k) => Math.cos(k)),
+  )
+  const bits = (t: { values: unknown }) => (t.values as Float32Array).join()
+
+  test('a fixed schedule with an unordered sum is rejected by the name of the sum', async () => {
+    await expect(spmm.schedule('hyb').build(webgpu, { deterministic: true })).rejects.toThrow(
+      'choose/unordered-sum: the result of kernel spmm is not deterministic: spmm_1 updates C by `+` in no fixed order',
+    )
+    expect((await spmm.schedule('hyb').build(cpu, { deterministic: true })).deterministic).toBe(true)
+  })
+
+  test('a dispatch skips such a schedule with the reason, and 15 runs give equal bits', async () => {
+    const text = `import { spmm } from "sparsetile/kernels/spmm.spt"
+schedule spmm.pick choose { when (d > 2) hyb otherwise gpu }
+schedule spmm.both choose { when (d > 2) fastest { hyb  hyb_combined } otherwise gpu }`
+    const program = await load(text)
+    for (const [name, expected] of [
+      ['pick', 'gpu'],
+      ['both', 'hyb_combined'],
+    ] as const) {
+      const kernel = program.kernel('spmm').schedule(name)
+      expect((await (await kernel.build(webgpu)).bind({ A, B })).selection!.text).toMatch(/^hyb/)
+      const fn = await kernel.build(webgpu, { deterministic: true })
+      expect(fn.deterministic).toBe(true)
+      const binding = await fn.bind({ A, B })
+      const { text: selected, rejectedBranches } = binding.selection!
+      expect(selected).toBe(expected)
+      expect(rejectedBranches[0]).toContain('hyb: spmm_1 updates C by `+` in no fixed order')
+      const seen = new Set<string>()
+      for (let k = 0; k < 15; k++) {
+        await binding.run()
+        seen.add(bits(await binding.get('C')))
+      }
+      expect(seen.size).toBe(1)
+      binding.free()
+    }
+  })
+})
+
+test('sizes select at once: the schedule is compiled by build, and bindings compile nothing', async () => {
+  const program = await load(`import { spmm } from "sparsetile/kernels/spmm.spt"
+schedule spmm.pick choose { when (d > 2) gpu otherwise hyb }`)
+  const kernel = program.kernel('spmm').schedule('pick')
+  const open = await kernel.build(webgpu)
+  expect([open.dispatch, open.selection]).toEqual(['pick', null])
+  const fn = await kernel.build(webgpu, { sizes: { d: 64 } })
+  expect([fn.dispatch, fn.selection?.text]).toEqual([null, 'gpu'])
+  await expect(kernel.build(webgpu, { sizes: { e: 3 } })).rejects.toThrow('bind/unknown-name')
 })

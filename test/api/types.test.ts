@@ -4,7 +4,10 @@ import type * as Browser from '../../src/index.ts'
 import type * as Node from '../../src/node.ts'
 import {
   type Bindable,
-  type CompiledKernel,
+  type Binding,
+  type BindOptions,
+  type BuildOptions,
+  type Built,
   type ConvertedTensor,
   type CoordTensor,
   coords,
@@ -12,11 +15,11 @@ import {
   type Device,
   dense,
   devices,
+  type Inputs,
   type Kernel,
   load,
   type ModuleText,
   type Part,
-  type PreparedKernel,
   readTensor,
   type SptFormat,
   type SptProgram,
@@ -32,17 +35,20 @@ test('from text to results', () => {
   expectTypeOf(load).returns.resolves.toEqualTypeOf<SptProgram>()
   expectTypeOf<string | URL>().toExtend<Parameters<typeof load>[0]>()
   expectTypeOf<SptProgram['kernel']>().returns.toEqualTypeOf<Kernel>()
-  expectTypeOf<Kernel['compile']>().parameters.toEqualTypeOf<[device: Device]>()
-  expectTypeOf<Kernel['compile']>().returns.resolves.toEqualTypeOf<CompiledKernel>()
-  expectTypeOf<CompiledKernel['prepare']>().returns.resolves.toEqualTypeOf<PreparedKernel>()
-  expectTypeOf<CompiledKernel['run']>().returns.resolves.toEqualTypeOf<Record<string, Tensor>>()
-  expectTypeOf<PreparedKernel['verify']>().returns.resolves.toEqualTypeOf<Verification>()
-  expectTypeOf<PreparedKernel['read']>().returns.resolves.toEqualTypeOf<Tensor>()
+  expectTypeOf<Kernel['build']>().parameters.toEqualTypeOf<
+    [device: Device, options?: BuildOptions | undefined]
+  >()
+  expectTypeOf<Kernel['build']>().returns.resolves.toEqualTypeOf<Built>()
+  expectTypeOf<Built['bind']>().returns.resolves.toEqualTypeOf<Binding>()
+  expectTypeOf<ReturnType<Built>>().resolves.toEqualTypeOf<Record<string, Tensor>>()
+  expectTypeOf<Parameters<Built>>().toEqualTypeOf<[inputs: Inputs, options?: BindOptions]>()
+  expectTypeOf<Binding['verify']>().returns.resolves.toEqualTypeOf<Verification>()
+  expectTypeOf<Binding['get']>().returns.resolves.toEqualTypeOf<Tensor>()
   expectTypeOf<Kernel['emit']>().returns.toEqualTypeOf<readonly ModuleText[]>()
 })
 
 test('the sample of a verification', () => {
-  type Options = NonNullable<Parameters<PreparedKernel['verify']>[0]>
+  type Options = NonNullable<Parameters<Binding['verify']>[0]>
   expectTypeOf<{ count: number; seed: number }>().toExtend<NonNullable<Options['sample']>>()
   expectTypeOf<{ fraction: number; seed: number }>().toExtend<NonNullable<Options['sample']>>()
   expectTypeOf<{ count: number }>().toExtend<NonNullable<Options['sample']>>()
@@ -55,8 +61,8 @@ test('formats', () => {
   expectTypeOf<SptProgram['format']>().returns.toEqualTypeOf<SptFormat>()
   expectTypeOf<SptFormat['convert']>().returns.toEqualTypeOf<ConvertedTensor>()
   expectTypeOf<ConvertedTensor['toCoords']>().returns.toEqualTypeOf<CoordTensor>()
-  expectTypeOf<PreparedKernel['formats']>().toEqualTypeOf<readonly TensorFormat[]>()
-  expectTypeOf<PreparedKernel['write']>().parameter(1).toEqualTypeOf<Bindable>()
+  expectTypeOf<Binding['formats']>().toEqualTypeOf<readonly TensorFormat[]>()
+  expectTypeOf<Binding['set']>().parameter(1).toEqualTypeOf<Bindable>()
 })
 
 test('every step gives a kernel, so that calls chain', () => {

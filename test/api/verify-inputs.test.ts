@@ -79,27 +79,27 @@ const cases = fc.record({ from: fc.constantFrom(...DTYPES), to: fc.constantFrom(
 property.prop([cases], { numRuns: runs(60) })(
   'every source type in every role, before and after `write`',
   async ({ types: { from, to }, D, C, R, U, next, x }) => {
-    const compiled = await (await load(textOf(to))).kernel().compile(cpu)
-    const prepared = await compiled.prepare({
-      params: { m, n, x },
-      tensors: {
-        D: dense([m, n], typed(D, from), from),
-        C: coords([m, n], COLUMNS, typed(C, from), from),
-        R: stored([m, n], CSR, typed(R, from), from),
-        U: dense([m, n], typed(U, from), from),
-      },
+    const compiled = await (await load(textOf(to))).kernel().build(cpu)
+    const prepared = await compiled.bind({
+      m,
+      n,
+      x,
+      D: dense([m, n], typed(D, from), from),
+      C: coords([m, n], COLUMNS, typed(C, from), from),
+      R: stored([m, n], CSR, typed(R, from), from),
+      U: dense([m, n], typed(U, from), from),
     })
     try {
       expect(await prepared.verify()).toMatchObject({ problems: [], ok: true })
       const value = (v: number): number => rounding(to)(rounding(from)(v))
       await prepared.run()
-      expect([...(await prepared.read('V')).values!]).toEqual(D.map(value))
-      expect([...(await prepared.read('X')).values!]).toEqual(R.map(value))
-      expect([...(await prepared.read('Y')).values!]).toEqual(U.map(value))
-      expect([...(await prepared.read('Z')).values!]).toEqual([x, x, x].map(rounding(to)))
-      await prepared.write('D', dense([m, n], typed(next, from), from))
-      await prepared.write('C', coords([m, n], COLUMNS, typed(C.toReversed(), from), from))
-      await prepared.write('R', stored([m, n], CSR, typed(R.toReversed(), from), from))
+      expect([...(await prepared.get('V')).values!]).toEqual(D.map(value))
+      expect([...(await prepared.get('X')).values!]).toEqual(R.map(value))
+      expect([...(await prepared.get('Y')).values!]).toEqual(U.map(value))
+      expect([...(await prepared.get('Z')).values!]).toEqual([x, x, x].map(rounding(to)))
+      await prepared.set('D', dense([m, n], typed(next, from), from))
+      await prepared.set('C', coords([m, n], COLUMNS, typed(C.toReversed(), from), from))
+      await prepared.set('R', stored([m, n], CSR, typed(R.toReversed(), from), from))
       expect(await prepared.verify()).toMatchObject({ problems: [], ok: true })
     } finally {
       prepared.free()
@@ -120,14 +120,14 @@ test.each(['f16', 'bf16', 'f32'] as const)('values of files, into %s', async (to
     buffer Y: f64[i] out
     iterate a [i, s] as SR { Y[i] += f64(A[i, s]) * f64(B[i]) }
   }`
-  const compiled = await (await load(text)).kernel().compile(cpu)
+  const compiled = await (await load(text)).kernel().build(cpu)
   try {
     await writeTensor(join(folder, 'B.npy'), dense([m], values.subarray(0, m)))
     for (const ending of ['mtx', 'npz']) {
       const path = join(folder, `A.${ending}`)
       await writeTensor(path, A)
       const tensors = { A: await readTensor(path), B: await readTensor(join(folder, 'B.npy')) }
-      const prepared = await compiled.prepare({ tensors: tensors satisfies Record<string, Tensor> })
+      const prepared = await compiled.bind(tensors satisfies Record<string, Tensor>)
       expect(await prepared.verify()).toMatchObject({ problems: [], ok: true })
       prepared.free()
     }

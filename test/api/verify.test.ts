@@ -1,6 +1,9 @@
 /** What `verify` takes for right and for wrong: no false alarm from rounding on the way, no error let through. */
+
 import { expect, test } from 'vitest'
-import { coords, dense, devices, load, type RunInputs } from '../../src/node.ts'
+import type { RunInputs } from '../../src/api/inputs/bound-inputs.ts'
+import { flatInputs } from '../../src/api/inputs/flat-inputs.ts'
+import { coords, dense, devices, load } from '../../src/node.ts'
 import { expectedOf } from '../../src/run/bind/results/reference-inputs.ts'
 import { verifyAgainst } from '../../src/run/verify/verify.ts'
 
@@ -15,11 +18,11 @@ async function verified(body: string, inputs: RunInputs, wrong = body) {
     ${b}
   }`
   const right = (await load(text(body))).kernel()
-  const compiled = await (await load(text(wrong))).kernel().compile(cpu)
-  const prepared = await compiled.prepare(inputs)
+  const compiled = await (await load(text(wrong))).kernel().build(cpu)
+  const prepared = await compiled.bind(...flatInputs(inputs))
   try {
     const expected = expectedOf(right.compilation.source, prepared.executable.bound)
-    return await verifyAgainst(prepared.kernel.compilation.source, prepared.executable, expected)
+    return await verifyAgainst(prepared.code.compilation.source, prepared.executable, expected)
   } finally {
     prepared.free()
     compiled.release()
@@ -222,16 +225,16 @@ test('verify and explain do not change an inout buffer', async () => {
     buffer Y: f32[i] out
     iterate a [i] as S { X[i] = X[i] + 1.0; Y[i] = X[i] }
   }`
-  const compiled = await (await load(text)).kernel().compile(cpu)
-  const prepared = await compiled.prepare({ tensors: { X: [0, 5] } })
-  const X = async () => [...(await prepared.read('X')).values!]
+  const compiled = await (await load(text)).kernel().build(cpu)
+  const prepared = await compiled.bind({ X: [0, 5] })
+  const X = async () => [...(await prepared.get('X')).values!]
   await prepared.run()
   expect((await prepared.verify()).ok).toBe(true)
   expect(await X()).toEqual([1, 6])
   await prepared.run()
   await prepared.explain()
   expect(await X()).toEqual([2, 7])
-  expect([...(await prepared.read('Y')).values!]).toEqual([2, 7])
+  expect([...(await prepared.get('Y')).values!]).toEqual([2, 7])
   prepared.free()
   compiled.release()
 })
@@ -244,10 +247,10 @@ test('unwritten elements of a bool output are read as stored', async () => {
     buffer Y: bool[i, j] out
     iterate a [i, j] as SS { Y[i, j] = X[i, j] > 0.0 }
   }`
-  const compiled = await (await load(text)).kernel().compile(cpu)
-  const prepared = await compiled.prepare({ tensors: { X: coords([1, 2], [[0], [1]], [1]) } })
+  const compiled = await (await load(text)).kernel().build(cpu)
+  const prepared = await compiled.bind({ X: coords([1, 2], [[0], [1]], [1]) })
   await prepared.executable.poison()
-  expect([...(await prepared.read('Y')).values!]).toEqual([255])
+  expect([...(await prepared.get('Y')).values!]).toEqual([255])
   expect((await prepared.verify()).ok).toBe(true)
   prepared.free()
   compiled.release()

@@ -1,6 +1,9 @@
 /** Schedules of a kernel that share inputs compute what they compute by themselves, and hold them once. */
+
 import { fc, test as property } from '@fast-check/vitest'
 import { beforeAll, describe, expect, test } from 'vitest'
+import { Built } from '../../src/api/built/built.ts'
+import { flatInputs } from '../../src/api/inputs/flat-inputs.ts'
 import { coords, type Device, type Kernel, load, releaseConversions, Workspace } from '../../src/node.ts'
 import { runs } from '../support/cases.ts'
 import { type Counted, countedDevice } from '../support/counted-device.ts'
@@ -63,11 +66,11 @@ property.prop(
     const before = counted.held()
     const prepared = []
     for (const k of order)
-      prepared.push(await data.prepare(await CANDIDATES[k]!(kernel).compileSchedule(device)))
+      prepared.push(await data.bind(await CANDIDATES[k]!(kernel).build(device, { auto: false })))
     for (const p of prepared) {
       await p.run()
-      const alone = await p.kernel.run({ tensors: { A, B }, params: { d } })
-      expect((await p.read('C')).values).toEqual(alone.C!.values)
+      const alone = await new Built(p.code)({ A, B, d })
+      expect((await p.get('C')).values).toEqual(alone.C!.values)
       expect((await data.verify(p)).problems).toEqual([])
     }
     for (const p of prepared) {
@@ -84,13 +87,13 @@ property.prop([matrices, fc.constantFrom(...CANDIDATES.keys())], { numRuns: runs
   'arrays built on the device equal those of the host',
   async ({ A, B, d }, which) => {
     const inputs = { tensors: { A, B }, params: { d } }
-    const compiled = await CANDIDATES[which]!(kernel).compileSchedule(device)
+    const compiled = await CANDIDATES[which]!(kernel).build(device, { auto: false })
     const data = new Workspace(device, kernel, inputs, { deviceConversionThreshold: 0 })
-    const prepared = await data.prepare(compiled)
+    const prepared = await data.bind(compiled)
     const { executable } = prepared
     const isStored = compiled.compilation.kernel.reformats.length > 0
     expect(executable.residents).toEqual(isStored ? ['A'] : [])
-    const bound = data.bind(compiled)
+    const bound = data.bindOnHost(compiled)
     for (const { name, role } of compiled.program.plan.buffers)
       if (role === 'in' || role === 'index')
         expect([name, [...(await executable.values(name))]]).toEqual([name, [...bound.arrays.get(name)!]])
@@ -117,14 +120,16 @@ describe('shared storage', () => {
 
   test('one conversion for each format, and dense arrays once', async () => {
     const data = new Workspace(device, kernel, inputs())
-    const [a, b] = await Promise.all([2, 3].map((k) => CANDIDATES[k]!(kernel).compileSchedule(device)))
-    expect(data.bind(a!)).toBe(data.bind(b!))
-    const plain = await kernel.compileSchedule(device)
-    expect(data.bind(plain).arrays.get('B')).toBe(data.bind(a!).arrays.get('B'))
-    expect(data.bind(plain)).toBe(data.bind(await kernel.reorder('i', 'f', 'j').compileSchedule(device)))
-    const one = await data.prepare(a!)
+    const [a, b] = await Promise.all([2, 3].map((k) => CANDIDATES[k]!(kernel).build(device, { auto: false })))
+    expect(data.bindOnHost(a!)).toBe(data.bindOnHost(b!))
+    const plain = await kernel.build(device, { auto: false })
+    expect(data.bindOnHost(plain).arrays.get('B')).toBe(data.bindOnHost(a!).arrays.get('B'))
+    expect(data.bindOnHost(plain)).toBe(
+      data.bindOnHost(await kernel.reorder('i', 'f', 'j').build(device, { auto: false })),
+    )
+    const one = await data.bind(a!)
     const held = counted.held()
-    const two = await data.prepare(b!)
+    const two = await data.bind(b!)
     // C alone.
     expect(counted.held() - held).toBe(6 * 4 * 4)
     one.free()
@@ -135,10 +140,10 @@ describe('shared storage', () => {
 
   test('random data equal those of the unscheduled kernel', async () => {
     const data = new Workspace(device, kernel, inputs())
-    const prepared = await data.prepare(await CANDIDATES[4]!(kernel).compileSchedule(device))
+    const prepared = await data.bind(await CANDIDATES[4]!(kernel).build(device, { auto: false }))
     await prepared.run()
-    const alone = await (await kernel.compileSchedule(device)).run(inputs())
-    expect((await prepared.read('C')).values).toEqual(alone.C!.values)
+    const alone = await (await kernel.build(device, { auto: false }))(...flatInputs(inputs()))
+    expect((await prepared.get('C')).values).toEqual(alone.C!.values)
     prepared.free()
   })
 
@@ -150,24 +155,28 @@ describe('shared storage', () => {
     ).formats.get('bsr')!
     const data = new Workspace(device, kernel, inputs())
     const [a, b] = [kernel.as('A', 'bsr', 2), kernel.as('A', other, 2)]
-    expect(data.bind(await a.compileSchedule(device))).not.toBe(data.bind(await b.compileSchedule(device)))
+    expect(data.bindOnHost(await a.build(device, { auto: false }))).not.toBe(
+      data.bindOnHost(await b.build(device, { auto: false })),
+    )
   })
 
   test('rejections', async () => {
     const data = new Workspace(device, kernel, inputs())
-    const prepared = await data.prepare(await kernel.compileSchedule(device))
-    expect(await complaint(() => prepared.write('B', new Float32Array(24)))).toMatchInlineSnapshot(
+    const prepared = await data.bind(await kernel.build(device, { auto: false }))
+    expect(await complaint(() => prepared.set('B', new Float32Array(24)))).toMatchInlineSnapshot(
       `"run/shared: the memory of B is read by every kernel of the workspace"`,
     )
     const twin = (await load(TEXT)).kernel()
-    expect(await complaint(async () => data.bind(await twin.compileSchedule(device)))).toMatchInlineSnapshot(
+    expect(
+      await complaint(async () => data.bindOnHost(await twin.build(device, { auto: false }))),
+    ).toMatchInlineSnapshot(
       `"run/other-kernel: the workspace was made for kernel mul, and this is another one: mul"`,
     )
-    const elsewhere = await kernel.compileSchedule((await countedDevice()).device)
+    const elsewhere = await kernel.build((await countedDevice()).device, { auto: false })
     const refused =
       'run/other-device: the workspace has memory of cpu, and kernel mul was compiled for another device: cpu'
-    expect(await complaint(() => data.prepare(elsewhere))).toBe(refused)
-    expect(await complaint(async () => data.bind(elsewhere))).toBe(refused)
+    expect(await complaint(() => data.bind(elsewhere))).toBe(refused)
+    expect(await complaint(async () => data.bindOnHost(elsewhere))).toBe(refused)
     prepared.free()
   })
 })
@@ -195,16 +204,16 @@ kernel product(m: size, k: size, n: size) {
   })
   const tensors = { A: dense([4, 5], 0), B: dense([5, 3], 20) }
   const data = new Workspace(device, product, { tensors }, there ? { deviceConversionThreshold: 0 } : {})
-  const wanted = (await (await product.compileSchedule(device)).run({ tensors })).C!.values
+  const wanted = (await (await product.build(device, { auto: false }))(tensors)).C!.values
   for (const k of [
     product,
     product.as('A', 'bsr', 2),
     product.as('A', 'ell').as('B', 'bsr', 2),
     product.as('B', 'csr').as('A', 'csr').parallel(),
   ]) {
-    const p = await data.prepare(await k.compileSchedule(device))
+    const p = await data.bind(await k.build(device, { auto: false }))
     await p.run()
-    expect((await p.read('C')).values).toEqual(wanted)
+    expect((await p.get('C')).values).toEqual(wanted)
     expect((await data.verify(p)).problems).toEqual([])
     p.free()
   }
@@ -266,21 +275,21 @@ schedule mul.squares { A as bsr(2) }
       const data = new Workspace(device, of, { tensors, params })
       for (const name of order) {
         const scheduled = byHand && name === 'blocks' ? of.as('A', 'vbr(top, left)') : of.schedule(name)
-        const compiled = await scheduled.compileSchedule(device)
-        const prepared = await data.prepare(compiled)
+        const compiled = await scheduled.build(device, { auto: false })
+        const prepared = await data.bind(compiled)
         await prepared.run()
         expect((await data.verify(prepared)).ok).toBe(true)
         prepared.free()
         compiled.release()
       }
-      const choice = await of.schedule('chosen').compile(device)
+      const choice = await of.schedule('chosen').build(device)
       const { across, ...ofChoice } = tensors
-      const chosen = await choice.prepare({ tensors: ofChoice, params })
+      const chosen = await choice.bind({ ...ofChoice, ...params })
       await chosen.run()
       expect((await chosen.verify()).ok).toBe(true)
       chosen.free()
       // Which is of another schedule.
-      expect(await complaint(() => choice.prepare({ tensors: { ...ofChoice, across }, params }))).toContain(
+      expect(await complaint(() => choice.bind({ ...ofChoice, across, ...params }))).toContain(
         'bind/unknown-name',
       )
       choice.release()
@@ -291,21 +300,18 @@ schedule mul.squares { A as bsr(2) }
   property.prop([bound, fc.constantFrom(...SCHEDULES)], { numRuns: runs(10) })(
     'unused lists and missing lists are rejected',
     async ({ tensors, params }, name) => {
-      const compiled = await of.schedule(name).compileSchedule(device)
+      const compiled = await of.schedule(name).build(device, { auto: false })
       const misspelt = new Workspace(device, of, { tensors: { ...tensors, tops: [0, 1] }, params })
-      expect(await complaint(() => misspelt.prepare(compiled))).toContain('bind/unknown-name')
+      expect(await complaint(() => misspelt.bind(compiled))).toContain('bind/unknown-name')
       expect(
         await complaint(async () =>
-          (await of.schedule('chosen').compile(device)).run({
-            tensors: { ...tensors, tops: [0, 1] },
-            params,
-          }),
+          (await of.schedule('chosen').build(device))({ ...tensors, tops: [0, 1], ...params }),
         ),
       ).toContain('bind/unknown-name')
       const { A, B } = tensors
       const bare = new Workspace(device, of, { tensors: { A, B }, params })
       if (name !== 'squares')
-        expect(await complaint(() => bare.prepare(compiled))).toMatch(/bind\/missing-(list|set)/)
+        expect(await complaint(() => bare.bind(compiled))).toMatch(/bind\/missing-(list|set)/)
       compiled.release()
     },
   )

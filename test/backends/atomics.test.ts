@@ -70,11 +70,11 @@ describe.each(TYPES)('%s', (t) => {
       at.map((e) => e[2]),
     )
     for (const device of all) {
-      const compiled = await (await scheduled(t, reducer)).compile(device)
-      const prepared = await compiled.prepare({ tensors: { A } })
+      const compiled = await (await scheduled(t, reducer)).build(device)
+      const prepared = await compiled.bind({ A })
       const { problems } = await prepared.verify()
       expect([device.kind, problems]).toEqual([device.kind, []])
-      const { values, dtype } = await prepared.read('y')
+      const { values, dtype } = await prepared.get('y')
       // Identities of min and max of integers are the ends of their range: only written columns are compared.
       if (t !== 'f16' && t !== 'bf16') expect([...values!].slice(0, 4), device.kind).toEqual(want.slice(0, 4))
       expect(dtype).toBe(t)
@@ -87,8 +87,8 @@ describe.each(TYPES)('%s', (t) => {
 describe('bool', () => {
   test.each(['and', 'or'])('%s', async (reducer) => {
     for (const device of all) {
-      const compiled = await (await scheduled('bool', reducer)).compile(device)
-      const prepared = await compiled.prepare({ params: { m: 40, n: 9 }, seed: 4 })
+      const compiled = await (await scheduled('bool', reducer)).build(device)
+      const prepared = await compiled.bind({ m: 40, n: 9 }, { seed: 4 })
       expect([device.kind, (await prepared.verify()).problems]).toEqual([device.kind, []])
       prepared.free()
     }

@@ -1,5 +1,6 @@
 import { fc, test as property } from '@fast-check/vitest'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { flatInputs } from '../../src/api/inputs/flat-inputs.ts'
 import { interpretPlan } from '../../src/interpret/stage3.ts'
 import { evaluate } from '../../src/ir/values/evaluate.ts'
 import { buffersOf, packBuffers } from '../../src/lower/launches/buffer-packing.ts'
@@ -87,12 +88,12 @@ describe('packing', () => {
   })('keeps the result, and stays within the limit if it succeeds', async (operands, limit) => {
     const cpu = limited(await devices.cpu(), limit)
     const kernel = (await load(text(operands.length))).kernel()
-    const compiled = await kernel.compile(cpu)
+    const compiled = await kernel.build(cpu)
     const { plan } = compiled.program
     verify3(plan)
     for (const s of plan.steps)
       if (s.kind === 'launch') expect(buffersOf(plan, s).length).toBeLessThanOrEqual(limit)
-    const { C } = await compiled.run(inputs(operands))
+    const { C } = await compiled(...flatInputs(inputs(operands)))
     expect([...C!.values!]).toEqual(expected(operands))
   })
 
@@ -166,7 +167,7 @@ ${[0, 1, 2, 3, 4].map((k) => `  buffer y${k}: f32[i] inout`).join('\n')}
   iterate all [i] as S { ${[0, 1, 2, 3].map((k) => `y${k}[i] = y${k + 1}[i] * 2`).join('\n')} }
 }`
     const kernel = (await load(writes)).kernel()
-    const failed = await kernel.compile(limited(await devices.cpu(), 4)).catch((e: unknown) => e)
+    const failed = await kernel.build(limited(await devices.cpu(), 4)).catch((e: unknown) => e)
     expect(failed).toBeInstanceOf(SptError)
     const [d] = (failed as SptError).diagnostics
     expect(d!.code).toBe('plan/too-many-buffers')
@@ -186,10 +187,7 @@ ${[0, 1, 2, 3, 4].map((k) => `  buffer y${k}: f32[i, j] inout`).join('\n')}
 }`
     const cpu = await devices.cpu()
     const compiled = async (steps: string): Promise<unknown> =>
-      (await load(`${writes}\nschedule outputs.s { ${steps} }`))
-        .kernel()
-        .schedule('s')
-        .compile(limited(cpu, 3))
+      (await load(`${writes}\nschedule outputs.s { ${steps} }`)).kernel().schedule('s').build(limited(cpu, 3))
     const failed = await compiled('').catch((e: unknown) => e)
     const [step] = (failed as SptError).diagnostics[0]!.hint!.split(', ')
     expect(step).toBe('fission w.i after a')
@@ -212,9 +210,9 @@ ${[0, 1, 2, 3, 4].map((k) => `  buffer y${k}: f32[i, j] inout`).join('\n')}
     )
     const Z = dense([7], Int32Array.of(1, -2, 3, 0, 5, -6, 7))
     const run = async (device: Device) => {
-      const prepared = await (await kernel.compileSchedule(device)).prepare({ tensors: { X, Z } })
+      const prepared = await (await kernel.build(device, { auto: false })).bind({ X, Z })
       await prepared.run()
-      return Promise.all(statements.map(async (_, k) => [...(await prepared.read(`y${k}`)).values!]))
+      return Promise.all(statements.map(async (_, k) => [...(await prepared.get(`y${k}`)).values!]))
     }
     const cpu = await devices.cpu()
     const want = await run(cpu)
@@ -240,18 +238,18 @@ ${[0, 1, 2, 3, 4].map((k) => `  buffer y${k}: f32[i, j] inout`).join('\n')}
       ],
       [[[3, 3]], [6]],
     ]
-    const compiled = await (await load(text(3))).kernel().compile(limited(await devices.cpu(), 3))
-    const prepared = await compiled.prepare(inputs(operands))
+    const compiled = await (await load(text(3))).kernel().build(limited(await devices.cpu(), 3))
+    const prepared = await compiled.bind(...flatInputs(inputs(operands)))
     await prepared.executable.write('A1', Float32Array.of(7, 8))
     await prepared.run()
     operands[1]![1] = [7, 8]
-    expect([...(await prepared.read('C')).values!]).toEqual(expected(operands))
+    expect([...(await prepared.get('C')).values!]).toEqual(expected(operands))
     expect([...(await prepared.executable.values('A1'))]).toEqual([7, 8])
     expect([...(await prepared.executable.values('j2_indices'))]).toEqual([3])
     await prepared.executable.write('A1', Float32Array.of(4, 5))
     await prepared.run()
     operands[1]![1] = [4, 5]
-    expect([...(await prepared.read('C')).values!]).toEqual(expected(operands))
+    expect([...(await prepared.get('C')).values!]).toEqual(expected(operands))
     prepared.free()
   })
 })
@@ -276,13 +274,13 @@ describe('on webgpu', () => {
   test('more operands than bindings give exact results', async () => {
     const { maxBuffersPerLaunch } = device.limits
     for (const k of [4, 9]) {
-      const compiled = await (await load(text(k))).kernel().compile(device)
+      const compiled = await (await load(text(k))).kernel().build(device)
       const buffers = compiled.program.texts.map(
         (t) => t.entries[0]!.args.filter((a) => a.kind === 'buffer').length,
       )
       expect(Math.max(...buffers)).toBeLessThanOrEqual(maxBuffersPerLaunch)
       expect(compiled.program.arenas.length > 0).toBe(3 * k + 1 > maxBuffersPerLaunch)
-      const { C } = await compiled.run(inputs(sample.slice(0, k)))
+      const { C } = await compiled(...flatInputs(inputs(sample.slice(0, k))))
       expect([...C!.values!]).toEqual(expected(sample.slice(0, k)))
       compiled.release()
     }
@@ -290,8 +288,8 @@ describe('on webgpu', () => {
 
   test('operands of several types, in as few bindings as a browser has', async () => {
     const types = ['f32', 'f16', 'i8', 'f32', 'i32', 'f16', 'i8', 'u8']
-    const compiled = await (await load(text(8, types))).kernel().compile(limited(device, 8))
-    const prepared = await compiled.prepare({ ...inputs(sample.slice(0, 7)), seed: 5 })
+    const compiled = await (await load(text(8, types))).kernel().build(limited(device, 8))
+    const prepared = await compiled.bind(...flatInputs({ ...inputs(sample.slice(0, 7)), seed: 5 }))
     expect(await prepared.verify()).toMatchObject({ ok: true, maxAbsoluteError: 0 })
     prepared.free()
   })
@@ -300,10 +298,10 @@ describe('on webgpu', () => {
     const source = text(5)
       .replace('  buffer C:', '  buffer B: f32[c] in\n  buffer C:')
       .replace('C[i, c] =', 'C[i, c] = B[c] +')
-    const compiled = await (await load(source)).kernel().compile(device)
+    const compiled = await (await load(source)).kernel().build(device)
     const b = Array.from({ length: N }, (_, k) => 100 * k)
     const all = inputs(sample.slice(0, 5))
-    const { C } = await compiled.run({ ...all, tensors: { ...all.tensors, B: dense([N], b) } })
+    const { C } = await compiled(...flatInputs({ ...all, tensors: { ...all.tensors, B: dense([N], b) } }))
     expect([...C!.values!]).toEqual(expected(sample.slice(0, 5)).map((v, p) => v + b[p % N]!))
   })
 })

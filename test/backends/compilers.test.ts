@@ -91,8 +91,8 @@ schedule k.ahead { unroll q by ${by} }`)
       Int32Array,
       Int32Array,
     ]
-    const compiled = await (await both(32)).compile(await devices.webgpu())
-    const { y } = await compiled.run({ tensors: { x: dense([p], x), w: dense([p], w) }, params: { m } })
+    const compiled = await (await both(32)).build(await devices.webgpu())
+    const { y } = await compiled({ x: dense([p], x), w: dense([p], w), m })
     const sum = x.reduce((s, a, q) => s + (a > w[q]! ? a : 3 * w[q]!), 0)
     expect([...y!.values!]).toEqual(Array.from({ length: m }, () => sum))
   })

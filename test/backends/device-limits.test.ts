@@ -1,5 +1,7 @@
 /** What a device cannot hold or launch: folded where that helps, else refused by name before anything runs. */
+
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { flatInputs } from '../../src/api/inputs/flat-inputs.ts'
 import { emit } from '../../src/backends/targets/index.ts'
 import { int, lt, variable } from '../../src/ir/expressions/expr.ts'
 import { when } from '../../src/ir/statements/statement-builders.ts'
@@ -31,8 +33,8 @@ describe('grids', () => {
   test('more blocks than one dimension of the device holds', async () => {
     const m = device.limits.maxGridDim[0] + 4321
     const x = Float32Array.from({ length: m }, (_, k) => k % 1000)
-    const compiled = await (await load(ROWS)).kernel().bind({ i: 'block.x' }).compile(device)
-    const { y } = await compiled.run({ tensors: { x: dense([m, 1], x) } })
+    const compiled = await (await load(ROWS)).kernel().bind({ i: 'block.x' }).build(device)
+    const { y } = await compiled({ x: dense([m, 1], x) })
     expect(y!.values).toEqual(x.map((v, k) => v + k))
   })
 
@@ -56,8 +58,8 @@ describe('grids', () => {
         { i: 'block.x', j: 'block.y', k: 'block.z' },
         { i: 'block.z', j: 'block.x', k: 'block.y' },
       ] as const) {
-        const compiled = await kernel.bind(axes).compile(device)
-        const { y } = await compiled.run({ params: { a, b, c } })
+        const compiled = await kernel.bind(axes).build(device)
+        const { y } = await compiled({ a, b, c })
         const got = y!.values!
         let wrong = 0
         for (let p = 0; p < got.length; p++) {
@@ -77,8 +79,8 @@ describe('grids', () => {
   iterate body [i, j] as RR { y[] += 1 }
 }`
     const kernel = (await load(source)).kernel().atomic('y').bind({ i: 'block.x', j: 'block.y' })
-    const compiled = await kernel.compile(device)
-    const d = await refusal(() => compiled.prepare({ params: { a: 2 ** 20, b: 2 ** 12 } }))
+    const compiled = await kernel.build(device)
+    const d = await refusal(() => compiled.bind({ a: 2 ** 20, b: 2 ** 12 }))
     expect(d.code).toBe('plan/grid-too-large')
     expect(d.message).toContain(`wide_1 needs ${2 ** 32} blocks`)
   })
@@ -91,22 +93,20 @@ describe('memory', () => {
   buffer giant: f32[i] out
   iterate body [i] as S { giant[i] = 1 }
 }`
-    const compiled = await (await load(source)).kernel().compile(device)
+    const compiled = await (await load(source)).kernel().build(device)
     const n = Math.floor(device.limits.maxBindingBytes / 4) + 1
-    const d = await refusal(() => compiled.prepare({ params: { n } }))
+    const d = await refusal(() => compiled.bind({ n }))
     expect(d.code).toBe('device/buffer-too-large')
     expect(d.message).toContain('giant')
-    expect((await refusal(() => compiled.prepare({ params: { n: 2 ** 31 - 1 } }))).code).toBe(
-      'device/buffer-too-large',
-    )
+    expect((await refusal(() => compiled.bind({ n: 2 ** 31 - 1 }))).code).toBe('device/buffer-too-large')
   })
 
   test('more elements than 32-bit addresses reach need wide indices', async () => {
     const source =
       'kernel square(n: size) { axis i = dense_fixed(n) axis j = dense_fixed(n) buffer y: u8[i, j] out iterate b [i, j] as SS { y[i, j] = 1 } }'
-    const cpu = await (await load(source)).kernel().compile(await devices.cpu())
-    expect(cpu.estimateBytes({ params: { n: 46_341 } })).toBe(2_147_488_281)
-    const large = await refusal(async () => cpu.estimateBytes({ params: { n: 100_000 } }))
+    const cpu = await (await load(source)).kernel().build(await devices.cpu())
+    expect(cpu.estimateBytes({ n: 46_341 })).toBe(2_147_488_281)
+    const large = await refusal(async () => cpu.estimateBytes({ n: 100_000 }))
     expect(large.code).toBe('device/buffer-too-large')
   })
 
@@ -125,8 +125,8 @@ schedule row_sums.registers { compute_at put at add.q cache_write T at add.q in 
     const kernel = (await load(source)).kernel()
     const cpu = await devices.cpu()
     const inputs = { tensors: { X: dense([1], Float32Array.of(1)) }, params: { m: 46_341 } }
-    await (await kernel.schedule('registers').compile(cpu)).prepare(inputs)
-    const whole = await refusal(async () => (await kernel.compile(cpu)).prepare(inputs))
+    await (await kernel.schedule('registers').build(cpu)).bind(...flatInputs(inputs))
+    const whole = await refusal(async () => (await kernel.build(cpu)).bind(...flatInputs(inputs)))
     expect(whole.code).toBe('device/buffer-too-large')
     expect(whole.message).toContain('T needs 8589953124 bytes')
   })
@@ -148,15 +148,12 @@ schedule row_sums.registers { compute_at put at add.q cache_write T at add.q in 
         .kernel()
         .bind({ i: 'block.x', o: 'thread.x' })
         .cacheRead('x', 'i', 'shared', 'tile')
-    const d = await refusal(async () => (await schedule(words + 1)).compile(device))
+    const d = await refusal(async () => (await schedule(words + 1)).build(device))
     expect(d.code).toBe('plan/shared-too-large')
     expect(d.message).toContain(
       `reuse_0 needs ${4 * words + 4} bytes of shared memory (tile ${4 * words + 4})`,
     )
-    const prepared = await (await (await schedule(words / 16)).compile(device)).prepare({
-      params: { m: 2 },
-      seed: 1,
-    })
+    const prepared = await (await (await schedule(words / 16)).build(device)).bind({ m: 2 }, { seed: 1 })
     expect((await prepared.verify()).ok).toBe(true)
     prepared.free()
   })
@@ -167,7 +164,7 @@ schedule row_sums.registers { compute_at put at add.q cache_write T at add.q in 
       .kernel()
       .split('i', threads, ['io', 'ii'])
       .bind({ io: 'block.x', ii: 'thread.x' })
-    const d = await refusal(() => kernel.compile(device))
+    const d = await refusal(() => kernel.build(device))
     expect(d.code).toBe('plan/block-too-large')
     expect(d.message).toContain(`${threads} × 1 × 1`)
     expect(d.expected).toContain(`at most ${device.limits.maxThreadsPerBlock} threads in total`)
@@ -180,7 +177,7 @@ schedule row_sums.registers { compute_at put at add.q cache_write T at add.q in 
       .kernel()
       .split('i', threads, ['io', 'ii'])
       .bind({ io: 'block.x', ii: 'thread.z' })
-    const d = await refusal(() => kernel.compile(device))
+    const d = await refusal(() => kernel.build(device))
     expect(d).toMatchObject({ code: 'plan/block-too-large', expected: `at most ${most} threads in z` })
     expect(d.hint).toContain('thread.z')
   })
@@ -188,12 +185,12 @@ schedule row_sums.registers { compute_at put at add.q cache_write T at add.q in 
   test('loops nested deeper than WGSL allows are rejected at their location', async () => {
     let k = (await load(ROWS)).kernel()
     for (let n = 0; n < 31; n++) k = k.split(n === 0 ? 'i' : `o${n - 1}`, 2, [`o${n}`, `p${n}`])
-    const d = await refusal(() => k.compileSchedule(device))
+    const d = await refusal(() => k.build(device, { auto: false }))
     expect(d).toMatchObject({ code: 'emit/too-deep', span: { source: 'text.spt' } })
     expect(await refusal(async () => k.emit('wgsl'))).toEqual(d)
     const fits = k.undo()
     expect(fits.emit('wgsl').length).toBe(1)
-    ;(await fits.compileSchedule(device)).release()
+    ;(await fits.build(device, { auto: false })).release()
   })
 
   test('loops and conditions up to the limit of WGSL are printed', async () => {
@@ -220,30 +217,28 @@ schedule row_sums.registers { compute_at put at add.q cache_write T at add.q in 
   test('f64 is rejected with an alternative', async () => {
     const source =
       'kernel wide(n: size) { axis i = dense_fixed(n) buffer precise: f64[i] out iterate b [i] as S { precise[i] = 1 } }'
-    const d = await refusal(async () => (await load(source)).kernel().compile(device))
+    const d = await refusal(async () => (await load(source)).kernel().build(device))
     expect(d).toMatchObject({ code: 'emit/no-f64', message: expect.stringContaining('precise is f64') })
     const scalar =
       'kernel scaled(n: size, alpha: f64) { axis i = dense_fixed(n) buffer y: f32[i] out iterate b [i] as S { y[i] = f32(alpha) } }'
-    expect((await refusal(async () => (await load(scalar)).kernel().compile(device))).message).toContain(
+    expect((await refusal(async () => (await load(scalar)).kernel().build(device))).message).toContain(
       'alpha is f64',
     )
     const inside =
       'kernel cast(n: size) { axis i = dense_fixed(n) buffer y: f32[i] out iterate b [i] as S { y[i] = f32(f64(i) / 3) } }'
-    expect((await refusal(async () => (await load(inside)).kernel().compile(device))).code).toBe(
-      'emit/no-f64',
-    )
+    expect((await refusal(async () => (await load(inside)).kernel().build(device))).code).toBe('emit/no-f64')
   })
 })
 
 test('empty outputs, empty inputs and empty grids', async () => {
   for (const d of [device, await devices.cpu()]) {
-    const compiled = await (await load(ROWS)).kernel().compile(d)
+    const compiled = await (await load(ROWS)).kernel().build(d)
     for (const [m, n] of [
       [0, 3],
       [3, 0],
       [0, 0],
     ] as const) {
-      const { y } = await compiled.run({ tensors: { x: dense([m, n], []) } })
+      const { y } = await compiled({ x: dense([m, n], []) })
       expect(y).toMatchObject({ shape: [m, n], values: new Float32Array(0) })
     }
     compiled.release()

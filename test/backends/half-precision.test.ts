@@ -82,13 +82,13 @@ test('launches on arrays of any length are valid', async () => {
   const device = await createWebGpuDevice(nullGpu())
   expect(device.features.has('f16')).toBe(true)
   for (const name of Object.keys(SCHEDULES)) {
-    const compiled = await SCHEDULES[name]!((await load(TEXT)).kernel(name)).compile(device)
+    const compiled = await SCHEDULES[name]!((await load(TEXT)).kernel(name)).build(device)
     expect(compiled.program.texts[0]!.text).toContain('enable f16;')
     for (const m of [1, 3, 8]) {
       const params = name === 'columns' ? { m, n: 5 } : { m }
-      const prepared = await compiled.prepare({ params, seed: 1 })
+      const prepared = await compiled.bind(params, { seed: 1 })
       await prepared.run()
-      expect((await prepared.read(name === 'copy' || name === 'moved' ? 'C' : 'y')).dtype).toBe('f16')
+      expect((await prepared.get(name === 'copy' || name === 'moved' ? 'C' : 'y')).dtype).toBe('f16')
       prepared.free()
     }
     compiled.release()

@@ -64,13 +64,10 @@ describe('any name', () => {
       const kernel = (await load(text)).kernel()
       for (const device of all) {
         const shown = `${device.kind}: ${Object.values(roles).join(' ')}`
-        const compiled = await kernel.compile(device).catch((e: unknown) => {
+        const compiled = await kernel.build(device).catch((e: unknown) => {
           throw new Error(`${shown}\n${e instanceof Error ? e.message : e}`)
         })
-        const prepared = await compiled.prepare({
-          params: { [roles.m]: 5, [roles.n]: 7, [roles.alpha]: 2 },
-          seed: 3,
-        })
+        const prepared = await compiled.bind({ [roles.m]: 5, [roles.n]: 7, [roles.alpha]: 2 }, { seed: 3 })
         expect([shown, (await prepared.verify()).problems]).toEqual([shown, []])
         prepared.free()
         compiled.release()
@@ -104,7 +101,7 @@ describe('any name', () => {
         .bind({ i: 'block.x', o: 'thread.x' })
         .cacheRead('x', 'i', 'shared')
       for (const device of all) {
-        const prepared = await (await kernel.compile(device)).prepare({ params: { [name]: 3 }, seed: 3 })
+        const prepared = await (await kernel.build(device)).bind({ [name]: 3 }, { seed: 3 })
         expect([name, device.kind, (await prepared.verify()).problems]).toEqual([name, device.kind, []])
         prepared.free()
       }
@@ -115,9 +112,7 @@ describe('any name', () => {
     for (const name of ['function', 'fn', 'main', 'array', 'float', 'Math', 'k_0']) {
       const text = `kernel ${name}(n: size) { axis i = dense_fixed(n) buffer ${name}_0: f32[i] out iterate b [i] as S { ${name}_0[i] = f32(i) } }`
       for (const device of all) {
-        const { [`${name}_0`]: y } = await (await (await load(text)).kernel().compile(device)).run({
-          params: { n: 4 },
-        })
+        const { [`${name}_0`]: y } = await (await (await load(text)).kernel().build(device))({ n: 4 })
         expect([...y!.values!]).toEqual([0, 1, 2, 3])
       }
     }

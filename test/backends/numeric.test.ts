@@ -82,10 +82,10 @@ async function evaluate(
   buffer out: ${to}[i] out
   iterate body [i] as S { let x = a[i]  let y = b[i]  out[i] = ${e} }
 }`
-  const compiled = await (await load(source)).kernel().compile(device)
+  const compiled = await (await load(source)).kernel().build(device)
   const typed = (v: readonly number[]) => dense([v.length], ARRAY[from].from(v), from)
   try {
-    return (await compiled.run({ tensors: { a: typed(a), b: typed(b) } })).out!.values!
+    return (await compiled({ a: typed(a), b: typed(b) })).out!.values!
   } finally {
     compiled.release()
   }
@@ -286,10 +286,10 @@ describe.each(['cpu', 'webgpu'])('%s', (kind) => {
       ['max', Math.max],
       ['min', Math.min],
     ] as const) {
-      const compiled = await (await load(source(reducer))).kernel().compile(all.get(kind)!)
-      const got = await compiled.run({ tensors: { a: dense([rows.length, 2], rows.flat()) } })
+      const compiled = await (await load(source(reducer))).kernel().build(all.get(kind)!)
+      const got = await compiled({ a: dense([rows.length, 2], rows.flat()) })
       expect([...got.out!.values!]).toEqual(rows.map((r) => f(...r)))
-      const empty = await compiled.run({ tensors: { a: dense([2, 0], []) } })
+      const empty = await compiled({ a: dense([2, 0], []) })
       expect([...empty.out!.values!]).toEqual(
         reducer === 'max' ? [-Infinity, -Infinity] : [Infinity, Infinity],
       )
@@ -390,10 +390,11 @@ describe.each(['cpu', 'webgpu'])('%s', (kind) => {
   iterate some [i] as S where (i > 0) { padded[i] = max(s, 0.1) }
   iterate filled [i] as S { kept[i] = select(padded[i] == 0.1 and s == 0.1, 1, 0) }
 }`
-    const compiled = await (await load(source)).kernel().compile(all.get(kind)!)
-    const prepared = await compiled.prepare({
-      tensors: { x: Float64Array.from(values), z: Float64Array.from(others) },
-      params: { s: 0.1 },
+    const compiled = await (await load(source)).kernel().build(all.get(kind)!)
+    const prepared = await compiled.bind({
+      x: Float64Array.from(values),
+      z: Float64Array.from(others),
+      s: 0.1,
     })
     await prepared.run()
     const got = await prepared.outputs()
@@ -419,10 +420,10 @@ describe.each(['cpu', 'webgpu'])('%s', (kind) => {
   buffer y: i32[i] out
   iterate body [i] as S { ${branches.join(' else ')} else { y[i] = -1 } }
 }`
-    const compiled = await (await load(source)).kernel().compile(all.get(kind)!)
-    const prepared = await compiled.prepare({ tensors: { x: Int32Array.from(xs) } })
+    const compiled = await (await load(source)).kernel().build(all.get(kind)!)
+    const prepared = await compiled.bind({ x: Int32Array.from(xs) })
     await prepared.run()
-    expect([...(await prepared.read('y')).values!]).toEqual([0, 1, (count - 1) ** 2, -1, -1])
+    expect([...(await prepared.get('y')).values!]).toEqual([0, 1, (count - 1) ** 2, -1, -1])
     expect((await prepared.verify()).ok).toBe(true)
     prepared.free()
     compiled.release()

@@ -39,7 +39,7 @@ test.each(
   const X = { f64: Float64Array, i32: Int32Array, u32: Uint32Array }[from].from(xs)
   for (const device of all) {
     if (from === 'f64' && device.kind === 'webgpu') continue
-    const { Y } = await (await k.compile(device)).run({ tensors: { X: dense([xs.length], X) } })
+    const { Y } = await (await k.build(device))({ X: dense([xs.length], X) })
     expect([...Y!.values!], device.kind).toEqual(xs.map(to === 'f16' ? toF16 : toBf16))
   }
 })
@@ -58,7 +58,7 @@ test('registers hold rounded element values', async () => {
   const at = base.computeAt('a', 'b.i')
   for (const device of all)
     for (const k of [base, at, at.cacheWrite('L', 'b.i', 'register')]) {
-      const { Y } = await (await k.compile(device)).run({ tensors: { X: dense([2], [16777216, 3]) } })
+      const { Y } = await (await k.build(device))({ X: dense([2], [16777216, 3]) })
       expect([...Y!.values!], `${device.kind} ${k.trace.join('; ')}`).toEqual([0, 1])
     }
 })

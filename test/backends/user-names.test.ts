@@ -1,5 +1,7 @@
 /** Names are the user's: what every object has, words of the targets, and what texts call things of their own. */
+
 import { afterAll, describe, expect, test } from 'vitest'
+import { flatInputs } from '../../src/api/inputs/flat-inputs.ts'
 import { coords } from '../../src/api/inputs/tensors.ts'
 import { parseProgram } from '../../src/api/programs/program.ts'
 import { devices } from '../../src/node.ts'
@@ -126,9 +128,9 @@ function kernels(n: readonly string[]) {
 
 async function agrees(n: readonly string[], device: Awaited<ReturnType<typeof devices.cpu>>): Promise<void> {
   for (const kernel of kernels(n)) {
-    const compiled = await kernel.compile(device)
+    const compiled = await kernel.build(device)
     const inputs = { tensors: Object.fromEntries([[n[5], A]]), params: Object.fromEntries([[n[2], 2]]) }
-    const prepared = await compiled.prepare(inputs)
+    const prepared = await compiled.bind(...flatInputs(inputs))
     await prepared.run()
     const out = new Map(Object.entries(await prepared.outputs()))
     expect([...out.get(n[6]!)!.values!, ...out.get(n[14]!)!.values!], n.join(' ')).toEqual([8, 0, 9, 2, 0, 1])

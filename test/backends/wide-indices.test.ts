@@ -1,10 +1,12 @@
 /** 64-bit indices: code for sizes whose positions or addresses exceed 32 bits, on targets that have these. */
+
 import { spawnSync } from 'node:child_process'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
+import { flatInputs } from '../../src/api/inputs/flat-inputs.ts'
 import { dense } from '../../src/api/inputs/tensors.ts'
 import { parseProgram } from '../../src/api/programs/program.ts'
 import { SptError } from '../../src/ast/diagnostics/diagnostic.ts'
@@ -164,14 +166,14 @@ const QUOTIENT = `kernel quotient(m: size, n: size) {
 }`
 
 test('a prepared kernel runs with the width that its sizes need', async () => {
-  const compiled = await (await load(QUOTIENT)).kernel().compile(createCpuDevice())
+  const compiled = await (await load(QUOTIENT)).kernel().build(createCpuDevice())
   await fc.assert(
     fc.asyncProperty(
       fc.integer({ min: 1, max: 8 }),
       fc.oneof(fc.integer({ min: 1, max: 9 }), fc.constantFrom(2 ** 30 + 1, 2 ** 31 - 1, 2 ** 31 - 8)),
       async (m, n) => {
         const W = Float32Array.from({ length: m }, (_, k) => k + 1)
-        const run = compiled.run({ tensors: { W: dense([m], W) }, params: { n } })
+        const run = compiled({ W: dense([m], W), n })
         const { Y, Z } = await run
         const at = (i: number): number => Math.floor((i * n + n - 1) / n)
         expect([...Y!.values!]).toEqual(Array.from(W, (_, i) => W[at(i)]))
@@ -185,12 +187,12 @@ test('a prepared kernel runs with the width that its sizes need', async () => {
 
 test('a kernel that is released while its wide code is compiled is not prepared', async () => {
   const device = createCpuDevice()
-  const compiled = await (await load(QUOTIENT)).kernel().sequential().compile(device)
+  const compiled = await (await load(QUOTIENT)).kernel().sequential().build(device)
   const compile = device.compile.bind(device)
   device.compile = (module) => {
     compiled.release()
     return compile(module)
   }
   const inputs = { tensors: { W: dense([4], new Float32Array(4)) }, params: { n: 2 ** 30 + 1 } }
-  await expect(compiled.prepare(inputs)).rejects.toThrow('device/released-module')
+  await expect(compiled.bind(...flatInputs(inputs))).rejects.toThrow('device/released-module')
 })

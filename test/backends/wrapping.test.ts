@@ -52,10 +52,10 @@ test('CUDA computes addresses as int, and values with wrapping', async () => {
 
 test.each(VALUES)('%s', async (body) => {
   const program = await load(kernel(`iterate s [i] as S { ${body} }`))
-  const compiled = await program.kernel().compile(createCpuDevice())
+  const compiled = await program.kernel().build(createCpuDevice())
   for (const c of [2147483647, -2147483648, 1431655765]) {
     const V = new Int32Array(6)
-    const prepared = await compiled.prepare({ tensors: { V, W: V }, params: { c } })
+    const prepared = await compiled.bind({ V, W: V, c })
     expect((await prepared.verify()).problems).toEqual([])
   }
 })
@@ -66,10 +66,10 @@ test.each([
   ['the last of those unrolled', 'i32(i) + 2147483645 < c', 'split i by 4 -> (io, iv)\nunroll iv'],
 ])('a condition on %s', async (_, cond, steps) => {
   const text = `${kernel(`iterate s [i] as S { if (${cond}) { Y[i] = V[i] + 1 } }`)}\nschedule k.a { ${steps} }`
-  const compiled = await (await load(text)).kernel().schedule('a').compile(createCpuDevice())
+  const compiled = await (await load(text)).kernel().schedule('a').build(createCpuDevice())
   for (const n of [3, 6, 18]) {
     const V = new Int32Array(n)
-    const prepared = await compiled.prepare({ tensors: { V, W: V }, params: { c: 5 } })
+    const prepared = await compiled.bind({ V, W: V, c: 5 })
     expect((await prepared.verify()).problems).toEqual([])
   }
 })
@@ -80,9 +80,9 @@ test.each([
 ])('combined: %s, %s', async (...bodies) => {
   for (const body of bodies) {
     const program = await load(kernel(`iterate s [i, j] as SR { ${body} }`))
-    const compiled = await program.kernel().compile(createCpuDevice())
+    const compiled = await program.kernel().build(createCpuDevice())
     const V = new Int32Array(6)
-    const prepared = await compiled.prepare({ tensors: { V, W: V }, params: { c: 1431655765 } })
+    const prepared = await compiled.bind({ V, W: V, c: 1431655765 })
     expect((await prepared.verify()).problems).toEqual([])
   }
 })

@@ -6,7 +6,7 @@ import { bindRows, elementsOf } from '../../bench/gpu/contestants.ts'
 import { inputs, structured } from '../../bench/gpu/declared.ts'
 import { Formats } from '../../bench/gpu/formats.ts'
 import type { Csr } from '../../bench/gpu/matrix.ts'
-import { type Built, OurDevice, type Ready } from '../../bench/gpu/ours.ts'
+import { type Conversion, OurDevice, type Ready } from '../../bench/gpu/ours.ts'
 import { choose, normals } from '../../bench/gpu/random.ts'
 import { blockSizes } from '../../bench/gpu/suites/block-cases.ts'
 import { products } from '../../bench/gpu/suites/products.ts'
@@ -15,7 +15,7 @@ import { ExpectedSoftmax } from '../../bench/gpu/suites/softmax.ts'
 import { vectors } from '../../bench/gpu/suites/vectors.ts'
 import { packageFile } from '../../bench/support.ts'
 import type { CoordTensor, StoredTensor } from '../../src/node.ts'
-import { CompiledDispatch, dense, devices } from '../../src/node.ts'
+import { dense, devices } from '../../src/node.ts'
 import { Folder } from '../cli/support.ts'
 
 const SIZE = 32
@@ -30,7 +30,7 @@ test('the selected schedule is converted to its format on the device, for each l
     expect([candidate.schedule, candidate.args]).toEqual(['auto', [b]])
     const { csr, bits } = rowsOf(randomBlocks(SIZE, b, 0.5, 3))
     const asked = await device.ready(candidate)
-    expect(asked.compiled).toBeInstanceOf(CompiledDispatch)
+    expect(asked.compiled.dispatch).not.toBe(null)
     const [A, B] = inputs(asked.source)
     const first = structured(asked.source, [SIZE, SIZE], { ...csr }, bits, 'f16')
     // The unit matrix.
@@ -38,7 +38,7 @@ test('the selected schedule is converted to its format on the device, for each l
     for (let k = 0; k < SIZE; k++) unit[k * SIZE + k] = 0x3c00
     const rest = { [B!.name]: dense([SIZE, SIZE], unit, 'f16') }
     const ready = await device.decided(asked, { [A!.name]: first, ...rest })
-    expect(ready.compiled).not.toBeInstanceOf(CompiledDispatch)
+    expect(ready.compiled.dispatch).toBe(null)
     const built = await device.build(ready, first)
     const run = await device.prepare(ready, built, first, rest)
     expect(run.facts).toMatchObject({ chosen: `cpu(${b})`, because: 'cpu' })
@@ -67,7 +67,7 @@ test('block sizes selected by name', () => {
 class Builder extends OurDevice {
   readonly built: string[] = []
 
-  override build(ready: Ready, tensor: CoordTensor | StoredTensor): Promise<Built> {
+  override build(ready: Ready, tensor: CoordTensor | StoredTensor): Promise<Conversion> {
     this.built.push(ready.chosen?.text ?? ready.candidate.schedule)
     return super.build(ready, tensor)
   }

@@ -1,7 +1,10 @@
 /** Tensors in parts: results, values written and read, ready-made parts; one compiled kernel for all data. */
+
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import type { Device, Kernel, RunInputs, SptProgram } from '../../src/node.ts'
+import type { RunInputs } from '../../src/api/inputs/bound-inputs.ts'
+import { flatInputs } from '../../src/api/inputs/flat-inputs.ts'
+import type { Device, Kernel, SptProgram } from '../../src/node.ts'
 import { coords, devices, load } from '../../src/node.ts'
 import { toCoords } from '../../src/storage/entries/stored-coords.ts'
 import type { StoredTensor } from '../../src/storage/tensor.ts'
@@ -35,7 +38,7 @@ const each = (name: string, check: (r: Ready, s: Sample) => Promise<void>, usual
 
 describe('properties', () => {
   each('results equal those of the unscheduled kernel', async ({ kernel, choice, compiled }, s) => {
-    const prepared = await compiled.prepare(inputs(kernel, choice, s))
+    const prepared = await compiled.bind(...flatInputs(inputs(kernel, choice, s)))
     const v = await prepared.verify()
     expect(v.problems).toEqual([])
     expect(v.maxAbsoluteError).toBe(0)
@@ -43,7 +46,7 @@ describe('properties', () => {
   })
 
   each('reports count stored elements', async ({ kernel, choice, compiled }, s) => {
-    const bound = compiled.bind(inputs(kernel, choice, s))
+    const bound = compiled.bindOnHost(...flatInputs(inputs(kernel, choice, s)))
     const different = new Set(s.rows.map((i, e) => i * s.n + s.cols[e]!)).size
     for (const t of bound.report()) {
       expect(t.stored).toBe(different)
@@ -62,28 +65,30 @@ describe('properties', () => {
     // What parts a value goes to must not depend on it here.
     if (choice[0].includes('top')) return
     const values = s.values.map((x, e) => x * 2 + (e % 3))
-    const prepared = await compiled.prepare(inputs(kernel, choice, s))
+    const prepared = await compiled.bind(...flatInputs(inputs(kernel, choice, s)))
     const again = inputs(kernel, choice, { ...s, values })
-    const wanted = compiled.bind({
-      ...again,
-      tensors: {
-        ...again.tensors,
-        ...(kernel === 'sample' ? { V: inputs(kernel, choice, s).tensors!.V! } : {}),
-      },
-    })
+    const wanted = compiled.bindOnHost(
+      ...flatInputs({
+        ...again,
+        tensors: {
+          ...again.tensors,
+          ...(kernel === 'sample' ? { V: inputs(kernel, choice, s).tensors!.V! } : {}),
+        },
+      }),
+    )
     const check = async (): Promise<void> => {
       for (const b of wanted.kernel.buffers)
         if (b.role === 'in')
           expect([...prepared.executable.bound.arrays.get(b.name)!]).toEqual([...wanted.arrays.get(b.name)!])
       expect((await prepared.verify()).problems).toEqual([])
     }
-    await prepared.write('A', values)
+    await prepared.set('A', values)
     await check()
     // By coordinates, in another order.
     const order = s.rows.map((_, e) => e).toReversed()
     const backwards = (x: Int32Array | Float32Array) => Array.from(order, (e) => x[e]!)
-    await prepared.write('A', s.values)
-    await prepared.write('A', coords([s.m, s.n], [backwards(s.rows), backwards(s.cols)], backwards(values)))
+    await prepared.set('A', s.values)
+    await prepared.set('A', coords([s.m, s.n], [backwards(s.rows), backwards(s.cols)], backwards(values)))
     await check()
     prepared.free()
   })
@@ -91,7 +96,7 @@ describe('properties', () => {
   each('ready-made parts give equal results', async ({ kernel, choice, compiled }, s) => {
     // Duplicates that add up to 0 would be elements of the tensor, and padding of ready-made blocks.
     const whole = inputs(kernel, choice, { ...s, values: s.values.map(Math.abs) })
-    const bound = compiled.bind(whole)
+    const bound = compiled.bindOnHost(...flatInputs(whole))
     const k = bound.kernel
     const tensors: Record<string, StoredTensor> = {}
     for (const b of k.buffers) {
@@ -110,10 +115,10 @@ describe('properties', () => {
     delete given.A
     delete given.V
     for (const b of k.buffers) if (b.table && !(b.name in given)) given[b.name] = bound.arrays.get(b.name)!
-    const again = await compiled.prepare({ params: { m: s.m, n: s.n }, tensors: { ...given, ...tensors } })
+    const again = await compiled.bind({ m: s.m, n: s.n, ...given, ...tensors })
     for (const [name, values] of bound.arrays)
       expect([name, ...again.executable.bound.arrays.get(name)!]).toEqual([name, ...values])
-    const first = await compiled.run(whole)
+    const first = await compiled(...flatInputs(whole))
     await again.run()
     for (const [name, t] of Object.entries(await again.outputs())) {
       // An element that is 0 in a block is none of the tensor's when only the arrays are known.
@@ -130,8 +135,8 @@ describe('properties', () => {
 })
 
 const exact = async (kernel: Kernel, given: RunInputs): Promise<void> => {
-  const compiled = await kernel.compile(device)
-  const prepared = await compiled.prepare(given)
+  const compiled = await kernel.build(device)
+  const prepared = await compiled.bind(...flatInputs(given))
   expect(await prepared.verify()).toMatchObject({ problems: [], maxAbsoluteError: 0 })
   prepared.free()
   compiled.release()
@@ -154,8 +159,8 @@ describe('examples', () => {
     for (const name of ['multiply', 'sample', 'scale']) {
       const nested = program.kernel(name).as('A', 'band(1, 1) + csr').as('A_csr', 'hyb', 2, 1)
       await exact(nested, inputs(name, ['csr'], s))
-      const compiled = await nested.compile(device)
-      const [report] = compiled.bind(inputs(name, ['csr'], s)).report()
+      const compiled = await nested.build(device)
+      const [report] = compiled.bindOnHost(...flatInputs(inputs(name, ['csr'], s))).report()
       expect(report!.formats).toEqual(['band(1, 1) + csr', 'hyb(2, 1)'])
       expect(report!.parts.map((p) => p.buffer)).toEqual([
         'A_band',
@@ -171,7 +176,7 @@ describe('examples', () => {
   test('the values of the named tensor select the part', async () => {
     const named = program.kernel('sample').as('V', 'coo where (top(1 by i)) + csr')
     await exact(named, inputs('sample', ['csr'], s))
-    const bound = (await named.compile(device)).bind(inputs('sample', ['csr'], s))
+    const bound = (await named.build(device)).bindOnHost(...flatInputs(inputs('sample', ['csr'], s)))
     const largest = bound.report().find((t) => t.tensor === 'V')!.parts[0]!
     expect(largest).toMatchObject({ label: 'coo', rows: 4, stored: 4 })
     // Row 0 of V holds 4 at column 3, and 2 + 12 at column 5; coordinates of A alone count as 0.
@@ -188,7 +193,7 @@ describe('examples', () => {
     const given = inputs('sample', ['csr'], s)
     const one = { ...given, tensors: { ...given.tensors, A: first } }
     await exact(made, one)
-    const split = (await made.compile(device)).bind(one)
+    const split = (await made.build(device)).bindOnHost(...flatInputs(one))
     const chosen = toCoords(split.storages.get('A_coo')!, split.arrays.get('A_coo')!, 'f32')
     expect([chosen.coords[1]![0], chosen.values![0]]).toEqual([5, 2])
   })
@@ -215,7 +220,7 @@ describe('examples', () => {
     const kernel = layers.kernel().as('A', 'hyb', 1, 1)
     await exact(kernel, { tensors: { A } })
     // One row has two columns, the other one: an element for each of two layers.
-    const bound = (await kernel.compile(device)).bind({ tensors: { A } })
+    const bound = (await kernel.build(device)).bindOnHost({ A })
     expect(['A_w1', 'A_w2'].map((part) => bound.storages.get(part)!.size)).toEqual([2, 4])
   })
 

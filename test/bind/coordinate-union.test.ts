@@ -1,6 +1,8 @@
 /** Several tensors over one nonunique axis: what each holds is there once, however many say so. */
+
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
+import { flatInputs } from '../../src/api/inputs/flat-inputs.ts'
 import { coords, load } from '../../src/node.ts'
 import { createCpuDevice } from '../../src/runtime/cpu/device.ts'
 import { runs } from '../support/cases.ts'
@@ -57,15 +59,12 @@ test.each([
   ['sparse_variable(m) nonunique', 'sparse_fixed(i, n, 3)'],
   ['dense_fixed(m)', 'sparse_variable(i, n) nonunique'],
 ])('%s, %s: the multiplicity of a coordinate is the maximum over the tensors', async (root, child) => {
-  const compiled = await (await load(text(root, child))).kernel().compile(createCpuDevice())
+  const compiled = await (await load(text(root, child))).kernel().build(createCpuDevice())
   await fc.assert(
     fc.asyncProperty(entries, entries, fc.boolean(), async (a, b, alike) => {
       const other: Entries = alike ? a.toReversed() : b
       const stored = [...places([a, other]).values()].reduce((n, k) => n + k, 0)
-      const { S, N, C } = await compiled.run({
-        tensors: { A: tensor(a), B: tensor(other), C: tensor(other) },
-        params: { m: M, n: 5 },
-      })
+      const { S, N, C } = await compiled({ A: tensor(a), B: tensor(other), C: tensor(other), m: M, n: 5 })
       expect(S!.values![0]).toBe(total(a) + 100 * total(other))
       expect(N!.values![0]).toBe(stored)
       expect(C!.values!.length).toBe(stored)
@@ -96,7 +95,7 @@ test.each([
       iterate one [i, j] as SS { S[i, j] = X[i, j] }
       iterate two [i, j] as SS { T[i, j] = 2 * X[i, j] }
     }`
-  const compiled = await (await load(text)).kernel().compile(createCpuDevice())
+  const compiled = await (await load(text)).kernel().build(createCpuDevice())
   const pattern = (of: Entries) => coords([M, N], [of.map((e) => e[0]), of.map((e) => e[1])])
   const values = fc.array(fc.integer({ min: -9, max: 9 }), { minLength: M * N, maxLength: M * N })
   const bound = fc.subarray(['j', 'S', 'T'], { minLength: 1 })
@@ -105,12 +104,12 @@ test.each([
       const given = new Map([a, b, c].map((e, k) => [['j', 'S', 'T'][k]!, e]))
       const of = names.map((n) => given.get(n)!)
       const tensors = Object.fromEntries(names.map((n) => [n, pattern(given.get(n)!)]))
-      const prepared = await compiled.prepare({ tensors: { ...tensors, X }, params: { m: M, n: N } })
+      const prepared = await compiled.bind({ ...tensors, X, m: M, n: N })
       const times = places(of)
       const { problems, sample } = await prepared.verify()
       expect([problems, sample]).toEqual([[], null])
       const want = X.map((x, at) => x * (times.get(`${Math.floor(at / N)},${at % N}`) ?? 0))
-      expect([...(await prepared.read('Y')).values!]).toEqual(want.map((x) => x + 0))
+      expect([...(await prepared.get('Y')).values!]).toEqual(want.map((x) => x + 0))
       expect((await prepared.verify({ sample: { count: 1 } })).problems).toEqual([])
       prepared.free()
     }),
@@ -133,7 +132,7 @@ test.each(['csr', 'csc', 'dcsr', 'bsr(2)', 'hyb(1, 1)'])(
   async (format) => {
     const text = `${FORMATTED} buffer Y: f32[i, j, f] inout
       iterate s [i, j, f] as SSS { Y[i, j, f] += A[i, j] } }`
-    const compiled = await (await load(text)).kernel().as('A', format).compile(createCpuDevice())
+    const compiled = await (await load(text)).kernel().as('A', format).build(createCpuDevice())
     const A = coords(
       [2, 2],
       [
@@ -145,7 +144,7 @@ test.each(['csr', 'csc', 'dcsr', 'bsr(2)', 'hyb(1, 1)'])(
     const none = coords([2, 2, 0], [[], [], []], new Float32Array(0))
     const few = coords([2, 2, 2], [[0], [0], [1]], Float32Array.of(5))
     for (const Y of [none, few]) {
-      const prepared = await compiled.prepare({ tensors: { A, Y } })
+      const prepared = await compiled.bind({ A, Y })
       expect((await prepared.verify()).problems).toEqual([])
       prepared.free()
     }
@@ -155,7 +154,7 @@ test.each(['csr', 'csc', 'dcsr', 'bsr(2)', 'hyb(1, 1)'])(
 test('equal coordinates are read back from their part', async () => {
   const text = `${FORMATTED} buffer Y: f32[i, j, f] out
     iterate s [i, j, f] as SSS { Y[i, j, f] = A[i, j] } }`
-  const compiled = await (await load(text)).kernel().as('Y', 'top_rest(1)').compile(createCpuDevice())
+  const compiled = await (await load(text)).kernel().as('Y', 'top_rest(1)').build(createCpuDevice())
   const A = coords(
     [2, 3],
     [
@@ -164,7 +163,7 @@ test('equal coordinates are read back from their part', async () => {
     ],
     Float32Array.of(-4, 4, -1, 4),
   ) // prettier-ignore
-  const prepared = await compiled.prepare({ tensors: { A }, params: { d: 2 } })
+  const prepared = await compiled.bind({ A, d: 2 })
   expect((await prepared.verify()).problems).toEqual([])
 })
 
@@ -195,17 +194,17 @@ test.each([
       buffer S: f32[i, j] out
       iterate one [i, j] as SS { S[i, j] = A[i, j] + 10 * B[i, j] }
     }`)
-    const compiled = await program.kernel().as('A', 'f').compile(createCpuDevice())
+    const compiled = await program.kernel().as('A', 'f').build(createCpuDevice())
     await fc.assert(
       fc.asyncProperty(entries, entries, async (a, b) => {
         const given = { tensors: { A: tensor(a), B: tensor(b) }, params: { m: M, n: N } }
         if (!keeps && [a, b].some((e) => counted(e).size < e.length)) {
-          await expect(compiled.prepare(given)).rejects.toThrow('bind/duplicates')
+          await expect(compiled.bind(...flatInputs(given))).rejects.toThrow('bind/duplicates')
           return
         }
-        const prepared = await compiled.prepare(given)
+        const prepared = await compiled.bind(...flatInputs(given))
         expect((await prepared.verify()).problems).toEqual([])
-        const { values } = await prepared.read('S')
+        const { values } = await prepared.get('S')
         expect(values!.length).toBe([...places([a, b]).values()].reduce((x, y) => x + y, 0))
         prepared.free()
       }),
@@ -256,7 +255,7 @@ test('separate equal coordinates, in results with additional dense dimensions', 
             G[${over}] = A[i, j] + 10 * B[i, j] + 100 * X[f]
           }
         }`)
-      const compiled = await program.kernel().as(on, 'f').compile(device)
+      const compiled = await program.kernel().as(on, 'f').build(device)
       const [a, b, j] = all
       const given = {
         A: tensor(a),
@@ -264,13 +263,12 @@ test('separate equal coordinates, in results with additional dense dimensions', 
         j: coords([M, N], [j.map((e) => e[0]), j.map((e) => e[1])]),
       }
       const tensors = Object.fromEntries(bound.map((name) => [name, given[name as 'A']]))
-      const prepared = await compiled.prepare({
-        tensors: { ...tensors, X: Float32Array.of(1, 2, 3) },
-        params: { m: M, n: N, d: 3 },
-        seed: 1,
-      })
+      const prepared = await compiled.bind(
+        { ...tensors, X: Float32Array.of(1, 2, 3), m: M, n: N, d: 3 },
+        { seed: 1 },
+      )
       expect((await prepared.verify()).problems).toEqual([])
-      const { values } = await prepared.read('G')
+      const { values } = await prepared.get('G')
       const own = { A: a, B: b, j }
       const stored = [...places(bound.map((name) => own[name as 'A'])).values()].reduce((x, y) => x + y, 0)
       expect(values!.length).toBe(stored * 3 * (over.includes('g') ? 2 : 1))
@@ -297,11 +295,11 @@ test('equal coordinates on one of several trees share a position, although the t
       buffer S: f32[] out
       iterate sum [i, j] as RR { S[] += A[i, j] }
     }`)
-  const compiled = await program.kernel().as('A', 'blocks').compile(createCpuDevice())
+  const compiled = await program.kernel().as('A', 'blocks').build(createCpuDevice())
   await fc.assert(
     fc.asyncProperty(entries, async (all) => {
       const distinct = all.filter((e, k) => all.findIndex((x) => x[0] === e[0] && x[1] === e[1]) === k)
-      const prepared = await compiled.prepare({ tensors: { A: tensor(distinct) }, params: { m: M, n: N } })
+      const prepared = await compiled.bind({ A: tensor(distinct), m: M, n: N })
       const blocks = new Set(distinct.map(([i, j]) => `${i >> 1},${j}`)).size
       expect(prepared.formats[0]!.slots).toBe(2 * blocks)
       prepared.free()

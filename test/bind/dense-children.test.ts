@@ -38,7 +38,7 @@ test.each(Object.entries(KINDS))('%s', async (_, [axes, stored]) => {
     iterate u [i, j, f, g] as SSSS { Y[i, j, f, g] = T[i, j, f] * 2 + g }
   }`)
   const device = await devices.cpu()
-  const compiled = await program.kernel().compile(device)
+  const compiled = await program.kernel().build(device)
   await fc.assert(
     fc.asyncProperty(cells, fc.integer({ min: 0, max: 3 }), async (at, d) => {
       const rows = at.map((x) => Math.floor(x / 4))
@@ -48,7 +48,7 @@ test.each(Object.entries(KINDS))('%s', async (_, [axes, stored]) => {
         [rows, columns],
         Int32Array.from(at, (x) => x + 1),
       )
-      const { Y } = await compiled.run({ params: { d }, tensors: { A } })
+      const { Y } = await compiled({ d, A })
       const expected = range(0, 2).flatMap((i) =>
         stored(columns.filter((_, e) => rows[e] === i)).flatMap((j) =>
           range(0, d - 1).flatMap((f) => {

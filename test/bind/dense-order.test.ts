@@ -14,19 +14,19 @@ const program = await load(`kernel k(m: size, n: size, e: size) {
 }`)
 
 test('values are bound and read in the order of the dimensions', async () => {
-  const compiled = await program.kernel().compile(await devices.cpu())
+  const compiled = await program.kernel().build(await devices.cpu())
   const X = Float32Array.from({ length: 12 }, (_, q) => q)
-  const prepared = await compiled.prepare({ tensors: { X }, params: { m: 2, n: 3, e: 2 } })
+  const prepared = await compiled.bind({ X, m: 2, n: 3, e: 2 })
   await prepared.run()
   const { Y, Z } = await prepared.outputs()
   expect([...(Y!.values as Float32Array)]).toEqual([...X].map((x, q) => x + 10 * (Math.floor(q / 2) % 3)))
   expect([...(Z!.values as Float32Array)]).toEqual([14, 22, 30])
   expect((await prepared.verify()).problems).toEqual([])
-  await prepared.write(
+  await prepared.set(
     'X',
     X.map((x) => -x),
   )
   await prepared.run()
-  expect([...((await prepared.read('Z')).values as Float32Array)]).toEqual([-14, -22, -30])
+  expect([...((await prepared.get('Z')).values as Float32Array)]).toEqual([-14, -22, -30])
   prepared.free()
 })

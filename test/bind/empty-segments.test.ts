@@ -43,7 +43,7 @@ test('coordinates without children are visited by the reference too', async () =
     kernels.map((k) =>
       parseProgram(k.replace('i32[3]', 'i32[c]').replace('axis i', 'axis c = dense_fixed(3)\n  axis i'))
         .kernel()
-        .compile(device),
+        .build(device),
     ),
   )
   const few = fc.array(fc.nat(3), { minLength: 1, maxLength: 5 })
@@ -68,10 +68,7 @@ test('coordinates without children are visited by the reference too', async () =
         dtype: 'i32',
       }
       const values = Int32Array.from(A.arrays.l!.indices!, (_, k) => k + 1)
-      const prepared = await compiled[which]!.prepare({
-        tensors: { A: { ...A, values } },
-        params: { m: EXTENT },
-      })
+      const prepared = await compiled[which]!.bind({ A: { ...A, values }, m: EXTENT })
       await prepared.run()
       expect((await prepared.verify()).problems).toEqual([])
       prepared.free()

@@ -9,7 +9,7 @@ import { readTensorFrom } from '../../src/io/dispatch.ts'
 import { arrayClass } from '../../src/ir/values/arrays.ts'
 import { DTYPES, type Dtype, INT_RANGE, isFloat } from '../../src/ir/values/dtype.ts'
 import { toBf16, toF16 } from '../../src/ir/values/half.ts'
-import type { CompiledKernel, Device, Tensor, ValueArray } from '../../src/node.ts'
+import type { Built, Device, Tensor, ValueArray } from '../../src/node.ts'
 import { coords, dense, devices, load, stored } from '../../src/node.ts'
 import { expectedOf } from '../../src/run/bind/results/reference-inputs.ts'
 import { runs } from '../support/cases.ts'
@@ -53,7 +53,7 @@ const E = dense(
 )
 
 let cpu: Device
-const compiled = new Map<string, CompiledKernel>()
+const compiled = new Map<string, Built>()
 beforeAll(async () => {
   cpu = await devices.cpu()
 })
@@ -62,14 +62,14 @@ afterAll(async () => {
   await cpu.dispose()
 })
 
-async function compiledFor(t: Dtype, format: string | null): Promise<CompiledKernel> {
+async function compiledFor(t: Dtype, format: string | null): Promise<Built> {
   const key = `${t} ${format}`
   const known = compiled.get(key)
   if (known) return known
   const kernel = (await load(textOf(t))).kernel('read')
-  const made = await (format === null ? kernel : kernel.as('A', format)).compileSchedule(cpu)
-  compiled.set(key, made as CompiledKernel)
-  return made as CompiledKernel
+  const made = await (format === null ? kernel : kernel.as('A', format)).build(cpu, { auto: false })
+  compiled.set(key, made as Built)
+  return made as Built
 }
 
 interface Entry {
@@ -187,20 +187,20 @@ test('kernels and the reference read the bound values', async () => {
         es.map((e) => ({ ...e, v: kind === 'mtx' ? e.v : nearest(from, e.v) }))
       const given = twice ? [...entries, ...entries.slice(0, 3)] : entries
       const compiledKernel = await compiledFor(to, format)
-      const prepared = await compiledKernel.prepare({ tensors: { A: await tensorOf(kind, given, from), E } })
+      const prepared = await compiledKernel.bind({ A: await tensorOf(kind, given, from), E })
       const check = async (raw: readonly Entry[]): Promise<void> => {
         const want = matrixOf(rounded(raw)).map((v) => nearest(to, v) + 0)
         await prepared.run()
-        const got = await prepared.read('Y')
+        const got = await prepared.get('Y')
         expect(Array.from(got.values!, (v) => v + 0)).toEqual(want)
-        const { buffers } = expectedOf(prepared.kernel.compilation.source, prepared.executable.bound)
+        const { buffers } = expectedOf(prepared.code.compilation.source, prepared.executable.bound)
         expect(Array.from(buffers.Y!.values, (v) => v + 0)).toEqual(want)
       }
       try {
         await check(given)
         if (kind === 'mtx' || kind === 'npy') return
         const changed = entries.map((e, k) => ({ ...e, v: next[k]! }))
-        await prepared.write('A', await tensorOf(kind, changed, from))
+        await prepared.set('A', await tensorOf(kind, changed, from))
         await check(changed)
       } finally {
         prepared.free()

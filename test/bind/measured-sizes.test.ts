@@ -1,5 +1,7 @@
 /** Sizes of formats that nobody gives: measured where they are whole extents or widths, and refused elsewhere. */
+
 import { expect, test } from 'vitest'
+import type { Inputs } from '../../src/api/inputs/flat-inputs.ts'
 import { coords, dense, devices, load } from '../../src/node.ts'
 
 const text = (width: string): string => `
@@ -66,7 +68,7 @@ test.each([
   const last =
     second === undefined ? kernel : second === 'blocks' ? kernel.as('A', second, 2) : kernel.as('A', second)
   const tensors = { A: A[name], ...(name === 'vector' ? { x: dense([7], [1, 2, 3, 4, 5, 6, 7]) } : {}) }
-  const prepared = await (await last.compile(await devices.cpu())).prepare({ tensors })
+  const prepared = await (await last.build(await devices.cpu())).bind(tensors)
   expect((await prepared.verify()).problems).toEqual([])
   prepared.free()
 })
@@ -79,32 +81,32 @@ test('the width of a declared axis', async () => {
   buffer y: f32[i] out
   iterate all [i, j] as SR { y[i] += A[i, j] }
 }`)
-  const compiled = await program.kernel().compile(await devices.cpu())
-  const { y } = await compiled.run({ tensors: { A: A.matrix } })
+  const compiled = await program.kernel().build(await devices.cpu())
+  const { y } = await compiled({ A: A.matrix })
   expect([...y!.values!]).toEqual([3, 3])
 })
 
 test('a width that only occurs in an expression', async () => {
   const kernel = (await load(text('w + 1'))).kernel('matrix').as('A', 'ell')
-  const compiled = await kernel.compile(await devices.cpu())
-  await expect(compiled.prepare({ tensors: { A: A.matrix } })).rejects.toThrow(
+  const compiled = await kernel.build(await devices.cpu())
+  await expect(compiled.bind({ A: A.matrix })).rejects.toThrow(
     'bind/missing-size: missing size w (the width of axis jo depends on it)',
   )
-  const prepared = await compiled.prepare({ tensors: { A: A.matrix }, params: { w: 1 } })
+  const prepared = await compiled.bind({ A: A.matrix, w: 1 })
   expect((await prepared.verify()).problems).toEqual([])
   prepared.free()
 })
 
 test('a missing size names the inputs whose shapes determine it', async () => {
   const kernel = (await load('sparsetile/kernels/spmm.spt')).kernel('spmm').schedule('cpu')
-  const compiled = await kernel.compile(await devices.cpu())
-  const hint = (tensors: object) =>
-    compiled.run({ tensors: { ...tensors } }).catch((e) => e.diagnostics.map((d: { hint: string }) => d.hint))
+  const compiled = await kernel.build(await devices.cpu())
+  const hint = (tensors: Inputs) =>
+    compiled(tensors).catch((e) => e.diagnostics.map((d: { hint: string }) => d.hint))
   const A = coords([2, 3], [[0], [1]], [1])
-  expect(await hint({ A })).toEqual(['params: { d: 64 }, or bind B'])
+  expect(await hint({ A })).toEqual(['give d: 64, or bind B'])
   expect(await hint({})).toEqual([
-    'params: { m: 64 }, or bind A',
-    'params: { n: 64 }, or bind A, or bind B',
-    'params: { d: 64 }, or bind B',
+    'give m: 64, or bind A',
+    'give n: 64, or bind A, or bind B',
+    'give d: 64, or bind B',
   ])
 })

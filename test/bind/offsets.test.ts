@@ -1,9 +1,12 @@
 /** Offsets of ragged axes, and values one for each position. */
+
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
+import type { RunInputs } from '../../src/api/inputs/bound-inputs.ts'
+import { flatInputs } from '../../src/api/inputs/flat-inputs.ts'
 import { SptError } from '../../src/ast/diagnostics/diagnostic.ts'
 import { npzChunks } from '../../src/io/numpy/npz-write.ts'
-import type { Bindable, RunInputs } from '../../src/node.ts'
+import type { Bindable } from '../../src/node.ts'
 import { coords, dense, devices, load, readTensor, stored } from '../../src/node.ts'
 import { Folder, spt } from '../cli/support.ts'
 import { numbers } from './support.ts'
@@ -78,14 +81,14 @@ kernel twice(m: size, n: size) {
 }`
 const program = await load(TEXT)
 const cpu = await devices.cpu()
-const map = await program.kernel('map').compile(cpu)
-const scale = await program.kernel('scale').compile(cpu)
-const ones = await program.kernel('ones').compile(cpu)
-const tiled = await program.kernel('map').as('W', 'tiles', 2).compile(cpu)
-const nested = await program.kernel('nested').compile(cpu)
-const grid = await program.kernel('grid').compile(cpu)
-const below = await program.kernel('below').compile(cpu)
-const twice = await program.kernel('twice').compile(cpu)
+const map = await program.kernel('map').build(cpu)
+const scale = await program.kernel('scale').build(cpu)
+const ones = await program.kernel('ones').build(cpu)
+const tiled = await program.kernel('map').as('W', 'tiles', 2).build(cpu)
+const nested = await program.kernel('nested').build(cpu)
+const grid = await program.kernel('grid').build(cpu)
+const below = await program.kernel('below').build(cpu)
+const twice = await program.kernel('twice').build(cpu)
 const ints = (...xs: number[]): Int32Array => Int32Array.from(xs)
 
 function offsetsOf(lengths: readonly number[]): number[] {
@@ -131,15 +134,15 @@ test.each([
       to.forEach((y, e) => {
         expected[y]! += W[e]! * X[from[e]!]!
       })
-      const prepared = await compiled.prepare(inputs)
+      const prepared = await compiled.bind(...flatInputs(inputs))
       try {
         await prepared.run()
-        expect([...(await prepared.read('Y')).values!].map((y) => y + 0)).toEqual(
+        expect([...(await prepared.get('Y')).values!].map((y) => y + 0)).toEqual(
           [...expected].map((y) => y + 0),
         )
         expect((await prepared.verify()).problems).toEqual([])
         // New values are in the same order.
-        await prepared.write(
+        await prepared.set(
           'W',
           Float32Array.from(W, () => 1),
         )
@@ -148,7 +151,7 @@ test.each([
         to.forEach((y, e) => {
           counted[y]! += X[from[e]!]!
         })
-        expect([...(await prepared.read('Y')).values!].map((y) => y + 0)).toEqual(
+        expect([...(await prepared.get('Y')).values!].map((y) => y + 0)).toEqual(
           [...counted].map((y) => y + 0),
         )
       } finally {
@@ -163,10 +166,10 @@ test('outputs over the axis have its positions, with inputs and without', async 
     fc.asyncProperty(lists, async ({ lengths, W, offsets, more }) => {
       const longest = Math.max(0, ...lengths)
       const params = more > 0 ? { pairs: longest + more } : {}
-      const { Z } = await scale.run({ tensors: { p: offsets, W }, params })
+      const { Z } = await scale({ p: offsets, W, ...params })
       expect(Z!.shape).toEqual([lengths.length, longest + more])
       expect([...Z!.values!].map((z) => z + 0)).toEqual(W.map((w) => 2 * w + 0))
-      const alone = await ones.run({ tensors: { p: Uint32Array.from(offsets) }, params })
+      const alone = await ones({ p: Uint32Array.from(offsets), ...params })
       expect(alone.Z!.shape).toEqual(Z!.shape)
       expect(alone.Z).toMatchObject({ coords: (Z as { coords?: unknown }).coords })
       expect([...alone.Z!.values!]).toEqual(W.map(() => 1))
@@ -194,10 +197,10 @@ test('nested offsets, and a size shared by two axes, which is the longest segmen
       const [i, j, q] = [offsetsOf(rows), offsetsOf(lengths), offsetsOf(other)]
       const [A, B] = [numbers(j.at(-1)!), numbers(q.at(-1)!)]
       const inputs = { tensors: { i, j, q, A, B } }
-      const out = await nested.run(inputs)
+      const out = await nested(...flatInputs(inputs))
       expect([...out.Y!.values!].map((y) => y + 0)).toEqual(sums(i, sums(j, A)).map((y) => y + 0))
       expect([...out.Z!.values!].map((y) => y + 0)).toEqual(sums(q, B).map((y) => y + 0))
-      const { params } = nested.bind(inputs)
+      const { params } = nested.bindOnHost(...flatInputs(inputs))
       expect([params.get('batches'), params.get('m'), params.get('l')]).toEqual([
         rows.length,
         Math.max(0, ...rows),
@@ -220,10 +223,10 @@ test('parents of two dense axes, and rows of values at each position', async () 
           return s
         }),
       )
-      expect([...(await grid.run(inputs)).Y!.values!].map((y) => y + 0)).toEqual(
+      expect([...(await grid(...flatInputs(inputs))).Y!.values!].map((y) => y + 0)).toEqual(
         expected.flat().map((y) => y + 0),
       )
-      expect(grid.bind(inputs).params.get('m')).toBe(half.length)
+      expect(grid.bindOnHost(...flatInputs(inputs)).params.get('m')).toBe(half.length)
     }),
   )
 })
@@ -231,7 +234,7 @@ test('parents of two dense axes, and rows of values at each position', async () 
 test('positions of an axis with ready-made arrays', async () => {
   const arrays = { j: { indptr: ints(0, 1, 2), indices: ints(1, 0) }, p: { indptr: ints(0, 2, 3) } }
   const tensors = { p: stored([2, 2, 2], arrays), A: dense([3], [1, 2, 4]) }
-  expect([...(await below.run({ tensors })).Y!.values!]).toEqual([3, 4])
+  expect([...(await below(tensors)).Y!.values!]).toEqual([3, 4])
 })
 
 test('a two-dimensional tensor bound to a ragged axis is read as coordinates', async () => {
@@ -255,7 +258,7 @@ test('a two-dimensional tensor bound to a ragged axis is read as coordinates', a
     q: dense([2, 1], [1, 1]),
     B: dense([2, 1], [1, 2]),
   }
-  expect([...(await nested.run({ tensors })).Y!.values!]).toEqual([1, 6])
+  expect([...(await nested(tensors)).Y!.values!]).toEqual([1, 6])
 })
 
 const flat = { from: [0, 0, 0], to: [0, 0, 0], W: [1, 1, 1], X: [1] }
@@ -263,73 +266,73 @@ const two = { from: ints(0, 0), to: ints(0, 0), W: [1, 1], X: [1] }
 const REFUSED: readonly [string, () => Promise<unknown>, string, string][] = [
   [
     'fractions',
-    () => map.run({ tensors: { ...flat, p: dense([3], [0, 1, 3]) } }),
+    () => map({ ...flat, p: dense([3], [0, 1, 3]) }),
     'bind/array-type: the offsets of axis p are f64',
     '32-bit integers: the first 0, never decreasing, and one more than k has positions',
   ],
   [
     'a list with a fraction',
-    () => map.run({ tensors: { ...flat, p: [0, 1.5, 3] } }),
+    () => map({ ...flat, p: [0, 1.5, 3] }),
     'tensor/coords: entry 1 of p is 1.5',
     'a 32-bit integer',
   ],
   [
     'a first one that is not 0',
-    () => map.run({ tensors: { ...flat, p: [1, 3] } }),
+    () => map({ ...flat, p: [1, 3] }),
     'bind/indptr-start: indptr of axis p starts at 1',
     '0',
   ],
   [
     'one that falls',
-    () => map.run({ tensors: { ...flat, p: [0, 2, 1, 3] } }),
+    () => map({ ...flat, p: [0, 2, 1, 3] }),
     'bind/indptr-order: indptr of axis p falls from 2 to 1 at position 2',
     'elements that never fall',
   ],
   [
     'none',
-    () => map.run({ tensors: { ...two, p: [] } }),
+    () => map({ ...two, p: [] }),
     'bind/indptr-length: indptr of axis p has 0 elements',
     '1: one more than the positions of its parent',
   ],
   [
     'of another number of lists',
-    () => map.run({ tensors: { ...flat, p: [0, 1, 3] }, params: { lists: 3 } }),
+    () => map({ ...flat, p: [0, 1, 3], lists: 3 }),
     'bind/indptr-length: indptr of axis p has 3 elements',
     '4: one more than the positions of its parent',
   ],
   [
     'more positions than values',
-    () => map.run({ tensors: { ...two, p: [0, 1, 3] } }),
+    () => map({ ...two, p: [0, 1, 3] }),
     'bind/values-length: from has 2 values for 3 positions (3 of p)',
     '3 values',
   ],
   [
     'segments that are longer than their bound',
-    () => map.run({ tensors: { ...flat, p: [0, 3] }, params: { pairs: 2 } }),
+    () => map({ ...flat, p: [0, 3], pairs: 2 }),
     'bind/lengths: axis p has the length 3 at position 0 of k',
     'at most 2',
   ],
   [
     'nothing but values',
-    () => map.run({ tensors: { from: dense([2], ints(0, 0)) }, seed: 1 }),
+    () => map({ from: dense([2], ints(0, 0)) }, { seed: 1 }),
     'bind/rank: from is bound to a tensor of 1 dimension; it is over [k, p]',
     '2 dimensions',
   ],
   [
     'a parent that has none',
-    () => nested.run({ tensors: { j: [0, 1], q: [0, 1], A: [1], B: [1] } }),
+    () => nested({ j: [0, 1], q: [0, 1], A: [1], B: [1] }),
     'bind/missing-array: offsets are bound to j, and the positions of the parent i are not known',
     'offsets of i too',
   ],
   [
     'a parent that stores its coordinates',
-    () => below.run({ tensors: { p: [0, 1], A: [1] }, params: { m: 1, n: 1 } }),
+    () => below({ p: [0, 1], A: [1], m: 1, n: 1 }),
     'bind/missing-array: offsets are bound to p, and the positions of the parent j are not known',
     'the arrays of j too',
   ],
   [
     'a bound that is more than a size',
-    () => twice.run({ tensors: { p: [0, 1], A: [1] } }),
+    () => twice({ p: [0, 1], A: [1] }),
     'bind/missing-size: missing size n (the extent of axis p depends on it)',
     '',
   ],

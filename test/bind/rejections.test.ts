@@ -1,7 +1,8 @@
 /** What data can get wrong for tensors in parts: what is said, word for word. */
 import { beforeAll, expect, test } from 'vitest'
+import type { RunInputs } from '../../src/api/inputs/bound-inputs.ts'
 import { SptError } from '../../src/ast/diagnostics/diagnostic.ts'
-import { type CompiledKernel, coords, dense, devices, load, type RunInputs, stored } from '../../src/node.ts'
+import { type Built, coords, dense, devices, load, stored } from '../../src/node.ts'
 import { FORMATS, KERNELS } from './programs.ts'
 
 const program = await load(`${FORMATS}
@@ -32,7 +33,7 @@ const B = dense([4, 1], [1, 2, 3, 4])
 const ints = (...xs: number[]): Int32Array => Int32Array.from(xs)
 const floats = (...xs: number[]): Float32Array => Float32Array.from(xs)
 
-const made = new Map<string, CompiledKernel>()
+const made = new Map<string, Built>()
 beforeAll(async () => {
   const device = await devices.cpu()
   const k = program.kernel('multiply')
@@ -48,7 +49,7 @@ beforeAll(async () => {
     ['bsr', 4],
     ['ell_at', 0],
   ] as const)
-    made.set(name, await k.as('A', name, ...args).compile(device))
+    made.set(name, await k.as('A', name, ...args).build(device))
 })
 
 const w1 = stored(
@@ -241,7 +242,7 @@ test.each(CASES)('%s', (_, format, tensors, wanted) => {
   let said = 'accepted'
   try {
     const sized = 'A' in tensors && tensors.A !== sell
-    compiled.bind({ tensors: { B, ...tensors }, params: sized ? {} : { m: 3, n: 4 } })
+    compiled.bindOnHost({ B, ...tensors, ...(sized ? {} : { m: 3, n: 4 }) })
   } catch (e) {
     if (!(e instanceof SptError)) throw e
     said = e.message
@@ -252,32 +253,30 @@ test.each(CASES)('%s', (_, format, tensors, wanted) => {
 test('a format without separate positions for equal coordinates', async () => {
   const apart = KERNELS.replaceAll('sparse_variable(i, n)', 'sparse_variable(i, n) nonunique')
   const kernel = (await load(FORMATS + apart)).kernel('multiply').as('A', 'csr')
-  const compiled = await kernel.compile(await devices.cpu())
+  const compiled = await kernel.build(await devices.cpu())
   const rows = (...at: number[]) => coords([3, 4], [at, [1, 1, 2]], [1, 2, 3])
-  expect(() => compiled.bind({ tensors: { A: rows(0, 0, 0), B } })).toThrow(
+  expect(() => compiled.bindOnHost({ A: rows(0, 0, 0), B })).toThrow(
     'bind/duplicates: entries 0 and 1 of A are both at (0, 1)',
   )
-  expect(compiled.bind({ tensors: { A: rows(0, 2, 0), B } }).report()[0]!.stored).toBe(3)
+  expect(compiled.bindOnHost({ A: rows(0, 2, 0), B }).report()[0]!.stored).toBe(3)
 })
 
 test('sizes are 32-bit integers', () => {
   for (const d of [-1, 0.5, 2 ** 31])
-    expect(() => made.get('csr')!.bind({ tensors: { A, B }, params: { d } })).toThrow(
-      `bind/size-range: size d is ${d}`,
-    )
+    expect(() => made.get('csr')!.bindOnHost({ A, B, d })).toThrow(`bind/size-range: size d is ${d}`)
 })
 
 test('scalars are values of their types', async () => {
   const text =
     'kernel k(a: bool, b: i8) { axis i = dense_fixed(2)\n buffer y: i32[i] out\n iterate it [i] as S { if (a) { y[i] = i32(b) } } }'
-  const compiled = await (await load(text)).kernel().compile(await devices.cpu())
+  const compiled = await (await load(text)).kernel().build(await devices.cpu())
   for (const [a, b, refused] of [
     [0, -128, undefined],
     [1, 127, undefined],
     [2, 0, 'a is 2, which is not a value of type bool'],
     [1, 128, 'b is 128, which is not a value of type i8'],
   ] as const) {
-    const bind = () => compiled.bind({ params: { a, b } })
+    const bind = () => compiled.bindOnHost({ a, b })
     if (refused) expect(bind).toThrow(`bind/scalar-range: ${refused}`)
     else bind()
   }
@@ -290,9 +289,9 @@ test('ready-made parts by hand', async () => {
     ['sell', { A: sell, row: [0, 2, 1] }],
     ['bsr', { A: block }],
   ] as const) {
-    const prepared = await made.get(format)!.prepare({ params, tensors: { B, ...tensors } })
+    const prepared = await made.get(format)!.bind({ ...params, B, ...tensors })
     expect(await prepared.verify()).toMatchObject({ problems: [], maxAbsoluteError: 0 })
-    expect([...(await prepared.read('C')).values!]).toEqual([1 + 4 + 12, 0, 12])
+    expect([...(await prepared.get('C')).values!]).toEqual([1 + 4 + 12, 0, 12])
     expect(prepared.executable.bound.report()[0]!.stored).toBe(4)
     prepared.free()
   }
@@ -301,20 +300,15 @@ test('ready-made parts by hand', async () => {
 test('factors of padding are finite at its coordinates', async () => {
   const B = (...xs: number[]) => dense([4, 1], floats(...xs))
   const [nan, infinity] = [Number.NaN, Number.NEGATIVE_INFINITY]
-  const prepared = await made.get('ell_at')!.prepare({ tensors: { A, B: B(1, 2, nan, infinity) } })
-  await expect(prepared.write('B', B(infinity, 2, 3, 4))).rejects.toThrow(
+  const prepared = await made.get('ell_at')!.bind({ A, B: B(1, 2, nan, infinity) })
+  await expect(prepared.set('B', B(infinity, 2, 3, 4))).rejects.toThrow(
     'bind/padding-factor: B[0, 0] is -Infinity, and positions of ell_at(0) that hold nothing',
   )
-  await prepared.write('B', B(1, 2, 3, 4))
+  await prepared.set('B', B(1, 2, 3, 4))
   expect(await prepared.verify()).toMatchObject({ problems: [], maxAbsoluteError: 0 })
   prepared.free()
   const whole = dense([4, 1], ints(1, 2, 3, 4))
-  expect([
-    ...made
-      .get('ell_at')!
-      .bind({ tensors: { A, B: whole } })
-      .arrays.get('B')!,
-  ]).toEqual([1, 2, 3, 4])
+  expect([...made.get('ell_at')!.bindOnHost({ A, B: whole }).arrays.get('B')!]).toEqual([1, 2, 3, 4])
 })
 
 test('an output over more axes than ready-made parts have is rejected', async () => {
@@ -322,14 +316,14 @@ test('an output over more axes than ready-made parts have is rejected', async ()
     .replace('as SSR', 'as SSS')
     .replace('O[i, j] +=', 'O[i, j, f] =')
   const kernel = (await load(FORMATS + wide)).kernel('sample').as('A', 'ell')
-  const compiled = await kernel.compile(await devices.cpu())
+  const compiled = await kernel.build(await devices.cpu())
   const held = stored(
     [3, 4],
     { jo: { indices: ints(0, 1, 3, 4, 4, 4, 2, 4, 4) } },
     floats(1, 2, 3, 0, 0, 0, 4, 0, 0),
   )
   const [X, Y] = [dense([3, 1], [1, 2, 3]), B]
-  const bind = () => compiled.bind({ tensors: { A: held, V: held, X, Y }, params: { m: 3, n: 4 } })
+  const bind = () => compiled.bindOnHost({ A: held, V: held, X, Y, m: 3, n: 4 })
   expect(bind).toThrow('bind/part-shared: O has the structure of A, whose parts are ready-made')
 })
 
@@ -343,8 +337,8 @@ test('only axes with stored arrays are bound by name', async () => {
     buffer y: f32[r] out
     iterate sum [r, at] as SR { y[r] += A[r, at] }
   }`)
-  const compiled = await views.kernel().compile(await devices.cpu())
-  expect(() => compiled.bind({ tensors: { A, at: A } })).toThrow(
+  const compiled = await views.kernel().build(await devices.cpu())
+  expect(() => compiled.bindOnHost({ A, at: A })).toThrow(
     'bind/unknown-name: kernel k has no buffer or axis at',
   )
 })

@@ -84,7 +84,7 @@ const compiled = await Promise.all(
     FORMATS.map(async (format) => ({
       kernel,
       format,
-      made: await program.kernel(kernel).as('A', format).compileSchedule(device),
+      made: await program.kernel(kernel).as('A', format).build(device, { auto: false }),
     })),
   ),
 )
@@ -121,26 +121,26 @@ test('every format, with name clashes between kernel and format', async () => {
             tensors[p.label ? `A_${p.label}` : 'A'] = p.tensor
             for (const [name, t] of Object.entries(p.tables)) tensors[name] = dense([t.length], t)
           }
-          const bound = await made.prepare({ tensors, params: { m, n } })
+          const bound = await made.bind({ ...tensors, m, n })
           const check = async (times: number): Promise<void> => {
             await bound.run()
             const sums = (f: (j: number) => number) =>
               Array.from({ length: m }, (_, i) =>
                 values.slice(i * n, (i + 1) * n).reduce((s, x, j) => s + x * times * f(j), 0),
               )
-            expect([...(await bound.read('C')).values!]).toEqual(sums((j) => 10 ** j))
-            expect([...(await bound.read('e')).values!]).toEqual(sums(() => 1))
+            expect([...(await bound.get('C')).values!]).toEqual(sums((j) => 10 ** j))
+            expect([...(await bound.get('e')).values!]).toEqual(sums(() => 1))
             expect((await bound.verify()).problems).toEqual([])
           }
           await check(1)
           if (parts.length === 1) {
             const [{ tensor }] = partsOf(2) as [(typeof parts)[0]]
-            await bound.write('A', bare ? tensor.values! : tensor)
+            await bound.set('A', bare ? tensor.values! : tensor)
             await check(2)
           }
           const at = values.flatMap((x, e) => (x === 0 ? [] : [e]))
           const columns = [at.map((e) => Math.floor(e / n)), at.map((e) => e % n)]
-          await bound.write(
+          await bound.set(
             'A',
             coords(
               [m, n],
@@ -164,7 +164,7 @@ const transposed = program.format('transposed').convert(A).parts[0]!.tensor
 const flat = stored([2, 2], {}, transposed.values)
 const preparedBy = async (kernel: string, format: string, of: Tensor) => {
   const { made } = compiled.find((c) => c.kernel === kernel && c.format === format)!
-  return await made.prepare({ tensors: { A: of, X }, params: { m: 2, n: 2 } })
+  return await made.bind({ A: of, X, m: 2, n: 2 })
 }
 const said = (of: () => Promise<unknown>) =>
   of().then(
@@ -175,11 +175,11 @@ const said = (of: () => Promise<unknown>) =>
 test('unnamed arrays belong to the only format without names', async () => {
   const bound = await preparedBy('k1', 'transposed', flat)
   await bound.run()
-  expect([...(await bound.read('C')).values!]).toEqual([21, 30])
+  expect([...(await bound.get('C')).values!]).toEqual([21, 30])
   bound.free()
   const rows = await preparedBy('k0', 'csr', stored([2, 2], {}, A.values))
   await rows.run()
-  expect([...(await rows.read('C')).values!]).toEqual([21, 30])
+  expect([...(await rows.get('C')).values!]).toEqual([21, 30])
   rows.free()
 })
 
@@ -191,12 +191,12 @@ test('unidentifiable arrays are rejected', async () => {
 
 test('written values go to the elements', async () => {
   const bound = await preparedBy('k0', 'transposed', A)
-  expect(await said(() => bound.write('A', transposed))).toContain(
+  expect(await said(() => bound.set('A', transposed))).toContain(
     'bind/part: A is given ready-made arrays, and was bound by its coordinates',
   )
   bound.free()
   const ready = await preparedBy('k0', 'transposed', transposed)
-  expect(await said(() => ready.write('A', Float32Array.of(1, 1, 1, 1)))).toContain(
+  expect(await said(() => ready.set('A', Float32Array.of(1, 1, 1, 1)))).toContain(
     'bind/absent-coordinate: position 1 of the new values of A holds no element',
   )
   ready.free()
@@ -214,8 +214,8 @@ test('a fully ready-made format converts nothing, not even an empty tensor', asy
 ${ROW_SUMS}`)
   const A = coords([2, 3], [Int32Array.of(0, 1), Int32Array.of(0, 1)], Float32Array.of(1, 2))
   const [part] = padded.format('last').convert(A).parts
-  const made = await padded.kernel().as('A', 'last').compileSchedule(device)
-  const { C } = await made.run({ tensors: { A: part!.tensor, ...part!.tables }, params: { m: 2, n: 3 } })
+  const made = await padded.kernel().as('A', 'last').build(device, { auto: false })
+  const { C } = await made({ A: part!.tensor, ...part!.tables, m: 2, n: 3 })
   expect([...C!.values!]).toEqual([1, 2])
 })
 
@@ -226,10 +226,10 @@ test('one part of several is not accepted as the whole', async () => {
     'bsr(2) where (i < 2) + csr',
   ]) {
     const A = coords([3, 3], [Int32Array.of(0, 1, 2), Int32Array.of(1, 2, 0)], Float32Array.of(1, 2, 4))
-    const made = await program.kernel('k1').as('A', text).compileSchedule(device)
+    const made = await program.kernel('k1').as('A', text).build(device, { auto: false })
     for (const part of program.format(text).convert(A).parts) {
       const tensors = { A: part.tensor, X: dense([3], new Float32Array(3)), ...part.tables }
-      const e = await made.prepare({ tensors, params: { m: 3, n: 3 } }).then(
+      const e = await made.bind({ ...tensors, m: 3, n: 3 }).then(
         () => null,
         (x: SptError) => x.diagnostics[0]!.code,
       )

@@ -24,18 +24,18 @@ test('a vector in blocks, with a partial last block', async () => {
   const compiled = await program
     .kernel()
     .as('A', 'blocks', 2)
-    .compile(await devices.cpu())
+    .build(await devices.cpu())
   const A = stored([3, 2], { jo: { indptr: ints(0, 2), indices: ints(0, 2) } }, floats(1, 0, 2, 0))
-  const prepared = await compiled.prepare({ tensors: { A, x: dense([5], [1, 2, 3, 4, 5]) } })
+  const prepared = await compiled.bind({ A, x: dense([5], [1, 2, 3, 4, 5]) })
   expect(await prepared.verify()).toMatchObject({ problems: [] })
-  expect([...(await prepared.read('y')).values!]).toEqual([11])
+  expect([...(await prepared.get('y')).values!]).toEqual([11])
   expect(prepared.executable.bound.report()[0]!.stored).toBe(2)
   prepared.free()
 })
 
 test('a set', async () => {
   const kernel = (await load(FORMATS + KERNELS)).kernel('multiply').as('A', 'chosen', 'mask')
-  const compiled = await kernel.compile(await devices.cpu())
+  const compiled = await kernel.build(await devices.cpu())
   const A = coords(
     [3, 4],
     [
@@ -47,7 +47,7 @@ test('a set', async () => {
   const B = dense([4, 1], [1, 2, 3, 4])
   const mask = coords([3, 4], [[0], [3]])
   const csr = stored([3, 4], { j: { indptr: ints(0, 1, 1, 1), indices: ints(3) } }, null)
-  const [want, got] = [mask, csr].map((m) => compiled.bind({ tensors: { A, B, mask: m } }))
+  const [want, got] = [mask, csr].map((m) => compiled.bindOnHost({ A, B, mask: m }))
   expect(got!.report()[0]!.parts.map((p) => p.stored)).toEqual(want!.report()[0]!.parts.map((p) => p.stored))
   expect(got!.report()[0]!.parts.map((p) => p.stored)).toEqual([1, 2])
 })
@@ -69,11 +69,11 @@ test('zeros of dense dimensions beside a format are elements, where the format s
     const compiled = await program
       .kernel()
       .as('A', as)
-      .compile(await devices.cpu())
+      .build(await devices.cpu())
     const values = as === 'csr' ? floats(1, 0, 0, 0) : floats(1, 0, 7, 7, 0, 0, 7, 7)
-    const prepared = await compiled.prepare({ tensors: { A: stored([2, 2, 2], { jo }, values) } })
+    const prepared = await compiled.bind({ A: stored([2, 2, 2], { jo }, values) })
     await prepared.run()
-    expect([...(await prepared.read('C')).values!]).toEqual([3, 2])
+    expect([...(await prepared.get('C')).values!]).toEqual([3, 2])
     expect(await prepared.verify()).toMatchObject({ problems: [] })
     prepared.free()
   }

@@ -1,5 +1,7 @@
 /** The coordinates of what is stored sparse are given: never guessed, and named where they are random. */
+
 import { expect, test } from 'vitest'
+import { flatInputs } from '../../src/api/inputs/flat-inputs.ts'
 import { coords } from '../../src/api/inputs/tensors.ts'
 import { parseProgram } from '../../src/api/programs/program.ts'
 import { Random, randomCoords } from '../../src/run/bind/sources/random-tensors.ts'
@@ -36,8 +38,10 @@ const U = coords(
 )
 
 async function run(text: string, tensors: Record<string, Tensor>, seed?: number) {
-  const compiled = await parseProgram(text).kernel().compile(createCpuDevice())
-  return compiled.prepare({ tensors, params: { m: 2, n: 3 }, ...(seed === undefined ? {} : { seed }) })
+  const compiled = await parseProgram(text).kernel().build(createCpuDevice())
+  return compiled.bind(
+    ...flatInputs({ tensors, params: { m: 2, n: 3 }, ...(seed === undefined ? {} : { seed }) }),
+  )
 }
 
 test.each(['out', 'local'])('%s', async (role) => {
@@ -66,7 +70,7 @@ test('bound for the axis, for the tensor, or by an input', async () => {
   ] as const) {
     const prepared = await run(text, tensors)
     await prepared.run()
-    expect([...(await prepared.read('Y')).values!]).toEqual([2, 4])
+    expect([...(await prepared.get('Y')).values!]).toEqual([2, 4])
   }
 })
 
@@ -84,7 +88,7 @@ test('a list without a tensor is bound, or random with a seed', async () => {
   expect((await run(text, { X }, 1)).executable.bound.random).toEqual(['r'])
   const prepared = await run(text, { X, r: U })
   await prepared.run()
-  expect([...(await prepared.read('Y')).values!]).toEqual([3, 4])
+  expect([...(await prepared.get('Y')).values!]).toEqual([3, 4])
 })
 
 test('dense axes take no structure from unbound buffers', async () => {
@@ -98,7 +102,7 @@ test('dense axes take no structure from unbound buffers', async () => {
   }`
   const prepared = await run(text, { A })
   await prepared.run()
-  expect([...(await prepared.read('O')).values!]).toEqual([1, 2, 2, 4])
+  expect([...(await prepared.get('O')).values!]).toEqual([1, 2, 2, 4])
 })
 
 test('random rows of all lengths', () => {
@@ -146,10 +150,10 @@ test.each([
   )
   const given = { tensors: { A: B, i: coords([3], [[...rows]]) }, params: { m: 3, n: 3 } }
   for (const formatted of [false, true]) {
-    const compiled = await (formatted ? k.as('A', 'rows') : k).compile(createCpuDevice())
-    if (formatted && problem) await expect(compiled.prepare(given)).rejects.toThrow(problem)
+    const compiled = await (formatted ? k.as('A', 'rows') : k).build(createCpuDevice())
+    if (formatted && problem) await expect(compiled.bind(...flatInputs(given))).rejects.toThrow(problem)
     else {
-      const prepared = await compiled.prepare(given)
+      const prepared = await compiled.bind(...flatInputs(given))
       await prepared.run()
       expect((await prepared.verify()).problems).toEqual([])
     }
@@ -171,9 +175,9 @@ test('a bitmap of two tensors, row by row', async () => {
     [35, 3, 36],
   ]
   const tensors = { A: coords([3, 40], at, [1, 2, 3]), B: coords([3, 40, 2], [...at, [1, 0, 1]], [4, 5, 6]) }
-  const prepared = await (await parseProgram(text).kernel().compile(createCpuDevice())).prepare({ tensors })
+  const prepared = await (await parseProgram(text).kernel().build(createCpuDevice())).bind(tensors)
   await prepared.run()
-  expect([...(await prepared.read('Y')).values!]).toEqual([4, 0, 28])
+  expect([...(await prepared.get('Y')).values!]).toEqual([4, 0, 28])
 })
 
 test('the same seed gives the same numbers everywhere', () => {

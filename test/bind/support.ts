@@ -1,7 +1,7 @@
 /** Matrices with what formats take next to them. */
 import fc from 'fast-check'
-import type { RunInputs } from '../../src/api/compiled/compiled.ts'
-import type { CompiledKernel, Device, Kernel, SptProgram } from '../../src/node.ts'
+import type { RunInputs } from '../../src/api/inputs/bound-inputs.ts'
+import type { Built, Device, Kernel, SptProgram } from '../../src/node.ts'
 import { coords, dense } from '../../src/node.ts'
 import type { CHOICES } from './programs.ts'
 
@@ -99,7 +99,7 @@ export const apply = (kernel: Kernel, choice: Choice): Kernel => {
 export interface Ready {
   readonly kernel: string
   readonly choice: Choice
-  readonly compiled: CompiledKernel
+  readonly compiled: Built
 }
 
 /** Every kernel in every format, compiled once. */
@@ -111,6 +111,6 @@ export async function compileAll(
   const out: Ready[] = []
   for (const kernel of program.kernels)
     for (const choice of choices)
-      out.push({ kernel, choice, compiled: await apply(program.kernel(kernel), choice).compile(device) })
+      out.push({ kernel, choice, compiled: await apply(program.kernel(kernel), choice).build(device) })
   return out
 }

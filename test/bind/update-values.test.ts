@@ -18,7 +18,7 @@ const [M, N] = [3, 4]
 const cells = fc.array(fc.nat(M * N - 1), { maxLength: M * N })
 
 test('coordinates without a new value read the fill, in any order', async () => {
-  const compiled = await program.kernel().compile(await devices.cpu())
+  const compiled = await program.kernel().build(await devices.cpu())
   await fc.assert(
     fc.asyncProperty(
       cells,
@@ -30,9 +30,9 @@ test('coordinates without a new value read the fill, in any order', async () => 
             [list.map((e) => Math.floor(e / N)), list.map((e) => e % N)],
             Float32Array.from(values),
           )
-        const prepared = await compiled.prepare({ tensors: { A: at(held, held) } })
+        const prepared = await compiled.bind({ A: at(held, held) })
         const kept = [...new Set(held)].filter((_, k) => keeps[k]).toReversed()
-        await prepared.write(
+        await prepared.set(
           'A',
           at(
             kept,
@@ -41,7 +41,7 @@ test('coordinates without a new value read the fill, in any order', async () => 
         )
         await prepared.run()
         const expected = Array.from({ length: M * N }, (_, e) => (kept.includes(e) ? -e - 1 : 9))
-        expect([...(await prepared.read('Y')).values!]).toEqual(expected)
+        expect([...(await prepared.get('Y')).values!]).toEqual(expected)
         prepared.free()
       },
     ),
@@ -49,14 +49,14 @@ test('coordinates without a new value read the fill, in any order', async () => 
 })
 
 test('written values have the bound shape, and go to their coordinates', async () => {
-  const compiled = await program.kernel().compile(await devices.cpu())
+  const compiled = await program.kernel().build(await devices.cpu())
   const csr = (shape: number[], at: number[], values: number[]) =>
     stored(
       shape,
       { j: { indptr: Int32Array.of(0, 2, 2), indices: Int32Array.from(at) } },
       Float32Array.from(values),
     )
-  const prepared = await compiled.prepare({ tensors: { A: csr([2, 3], [0, 2], [1, 2]) } })
+  const prepared = await compiled.bind({ A: csr([2, 3], [0, 2], [1, 2]) })
   for (const other of [
     coords([1, 3], [[0], [0]], [5]),
     coords([2, 30], [[0], [0]], [5]),
@@ -64,14 +64,14 @@ test('written values have the bound shape, and go to their coordinates', async (
     dense([1, 1], [5]),
     csr([20, 30], [0, 2], [5, 6]),
   ])
-    await expect(prepared.write('A', other)).rejects.toThrow(/^bind\/(shape|rank)/)
+    await expect(prepared.set('A', other)).rejects.toThrow(/^bind\/(shape|rank)/)
   const read = async () => {
     await prepared.run()
-    return [...(await prepared.read('Y')).values!]
+    return [...(await prepared.get('Y')).values!]
   }
-  await prepared.write('A', csr([2, 3], [0, 2], [5, 6]))
+  await prepared.set('A', csr([2, 3], [0, 2], [5, 6]))
   expect(await read()).toEqual([5, 9, 6, 9, 9, 9])
-  await expect(prepared.write('A', csr([2, 3], [0, 1], [7, 8]))).rejects.toThrow(/^bind\/absent-coordinate/)
+  await expect(prepared.set('A', csr([2, 3], [0, 1], [7, 8]))).rejects.toThrow(/^bind\/absent-coordinate/)
   expect(await read()).toEqual([5, 9, 6, 9, 9, 9])
 })
 
@@ -83,11 +83,11 @@ test('of a vector, in any order', async () => {
     buffer Y: f32[c] out
     iterate all [c] as S { Y[c] = A[c] }
   }`)
-  const compiled = await vector.kernel().compile(await devices.cpu())
-  const prepared = await compiled.prepare({ tensors: { A: coords([5], [[4, 0, 2]], [1, 2, 3]) } })
-  await prepared.write('A', coords([5], [[2, 4]], [5, 6]))
+  const compiled = await vector.kernel().build(await devices.cpu())
+  const prepared = await compiled.bind({ A: coords([5], [[4, 0, 2]], [1, 2, 3]) })
+  await prepared.set('A', coords([5], [[2, 4]], [5, 6]))
   await prepared.run()
-  expect([...(await prepared.read('Y')).values!]).toEqual([9, 9, 5, 9, 6])
+  expect([...(await prepared.get('Y')).values!]).toEqual([9, 9, 5, 9, 6])
 })
 
 test('entries with equal coordinates have separate values, in their order', async () => {
@@ -100,11 +100,11 @@ test('entries with equal coordinates have separate values, in their order', asyn
   }`)
   const A = (rows: number[], columns: number[], values: number[]) =>
     coords([2, 3], [rows, columns], Float32Array.from(values))
-  const compiled = await several.kernel().compile(await devices.cpu())
-  const prepared = await compiled.prepare({ tensors: { A: A([0, 0, 0, 1], [0, 1, 1, 2], [1, 2, 3, 4]) } })
-  await prepared.write('A', A([1, 0, 0, 0], [2, 1, 1, 0], [5, 6, 7, 8]))
+  const compiled = await several.kernel().build(await devices.cpu())
+  const prepared = await compiled.bind({ A: A([0, 0, 0, 1], [0, 1, 1, 2], [1, 2, 3, 4]) })
+  await prepared.set('A', A([1, 0, 0, 0], [2, 1, 1, 0], [5, 6, 7, 8]))
   await prepared.run()
-  expect([...(await prepared.read('O')).values!]).toEqual([8, 6, 7, 5])
+  expect([...(await prepared.get('O')).values!]).toEqual([8, 6, 7, 5])
 })
 
 test.each([
@@ -122,15 +122,15 @@ test.each([
   const compiled = await (await load(text))
     .kernel()
     .as('A', 'bsr', 2)
-    .compileSchedule(await devices.cpu())
+    .build(await devices.cpu(), { auto: false })
   const half = (of: readonly number[]) => Uint16Array.from(of, toF16)
   const arrays = { jo: { indptr: Int32Array.of(0, 1), indices: Int32Array.of(0) } }
   const A = stored([1, 1, 2, 2], arrays, half(blocks), 'f16')
-  const prepared = await compiled.prepare({ tensors: { A }, params: { m: 2, n: 2 } })
-  await expect(prepared.write('A', half(others))).rejects.toThrow(/^bind\/absent-coordinate: position 2/)
-  await prepared.write('A', half(again))
+  const prepared = await compiled.bind({ A, m: 2, n: 2 })
+  await expect(prepared.set('A', half(others))).rejects.toThrow(/^bind\/absent-coordinate: position 2/)
+  await prepared.set('A', half(again))
   await prepared.run()
-  expect([...(await prepared.read('Y')).values!]).toEqual([3, 6])
+  expect([...(await prepared.get('Y')).values!]).toEqual([3, 6])
   prepared.free()
 })
 
@@ -148,9 +148,9 @@ test.each(['', 'csr', 'csc', 'bsr(2)'])(
   }
   import "sparsetile/kernels/formats.spt"`
     const kernel = (await load(text)).kernel()
-    const compiled = await (format ? kernel.as('A', format) : kernel).compile(await devices.cpu())
+    const compiled = await (format ? kernel.as('A', format) : kernel).build(await devices.cpu())
     const values = [0, 9, 1, 9, 0, 0, 9, 2, 9, 9, -1, 0]
-    const { Y } = await compiled.run({ tensors: { A: dense([M, N], values) } })
+    const { Y } = await compiled({ A: dense([M, N], values) })
     expect([...Y!.values!]).toEqual(values)
   },
 )
@@ -162,10 +162,10 @@ test('the bound data can be read after any number of updates', async () => {
     buffer Y: f32[i] out
     iterate all [i] as S { Y[i] = A[i] }
   }`)
-  const prepared = await (await copy.kernel().compile(await devices.cpu())).prepare({ tensors: { A: [0] } })
+  const prepared = await (await copy.kernel().build(await devices.cpu())).bind({ A: [0] })
   // More updates than calls that may be nested.
-  for (let n = 1; n <= 12_000; n++) await prepared.write('A', Float32Array.of(n))
+  for (let n = 1; n <= 12_000; n++) await prepared.set('A', Float32Array.of(n))
   expect((await prepared.verify()).ok).toBe(true)
-  expect([...(await prepared.read('Y')).values!]).toEqual([12_000])
+  expect([...(await prepared.get('Y')).values!]).toEqual([12_000])
   prepared.free()
 })

@@ -63,7 +63,7 @@ kernel k(m: size, a: ${t}) {
   buffer Y: ${t}[i, j] out
   iterate c [i, j] as SS { Y[i, j] = X[i, j] }
 }`
-    return [t, await parseProgram(text).kernel().compile(createCpuDevice())] as const
+    return [t, await parseProgram(text).kernel().build(createCpuDevice())] as const
   }),
 )
 
@@ -73,8 +73,7 @@ test('bound, written, read and given as a scalar', async () => {
     fc.asyncProperty(fc.constantFrom(...TYPES), value, async (dtype, x) => {
       const k = compiled.get(dtype)!
       const values = [0, 0, 0, 0, x, 0]
-      const run = async (X: Bindable, a = 0) =>
-        (await k.run({ tensors: { X }, params: { a, m: 2 } })).Y!.values!
+      const run = async (X: Bindable, a = 0) => (await k({ X, a, m: 2 })).Y!.values!
       const stored = (t: { readonly values: ValueArray | null }) => t.values!
       const doors: readonly (readonly [string, () => Promise<ValueArray>, number])[] = [
         ['X[1, 1]', () => run(values), 4],
@@ -112,10 +111,10 @@ test('bound, written, read and given as a scalar', async () => {
         [
           'X[1, 1]',
           async () => {
-            const p = await k.prepare({ tensors: { X: dense([2, 3], new Uint8Array(6)) }, params: { a: 0 } })
-            await p.write('X', values)
+            const p = await k.bind({ X: dense([2, 3], new Uint8Array(6)), a: 0 })
+            await p.set('X', values)
             await p.run()
-            const y = (await p.read('Y')).values!
+            const y = (await p.get('Y')).values!
             p.free()
             return y
           },

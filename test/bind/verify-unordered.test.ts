@@ -19,7 +19,7 @@ const compiled = Object.fromEntries(
           buffer O: i32[i, j] ${role}
           iterate o [i, j] as SS { O[i, j] ${role === 'out' ? '=' : '+='} A[i, j] * 2 }
         }`)
-        return [`${axis}, ${role}`, await program.kernel().compile(device)] as const
+        return [`${axis}, ${role}`, await program.kernel().build(device)] as const
       }),
     ),
   ),
@@ -49,7 +49,7 @@ test.each(Object.keys(compiled))('%s', async (name) => {
     fc.asyncProperty(rows, async (data) => {
       const A = arraysOf(data, name.startsWith('sparse_fixed'))
       const tensors = name.endsWith('inout') ? { A, O: A } : { A }
-      const prepared = await compiled[name]!.prepare({ tensors })
+      const prepared = await compiled[name]!.bind(tensors)
       const { problems, verdict } = await prepared.verify()
       prepared.free()
       expect(problems).toEqual([])

@@ -1,4 +1,5 @@
 /** What the page does: the public API and nothing else, with results that survive JSON. */
+import { flatInputs } from '../../src/api/inputs/flat-inputs.ts'
 import { coords, dense, devices, load, SptError } from '../../src/index.ts'
 
 type Kind = 'cpu' | 'webgpu'
@@ -22,10 +23,10 @@ export async function product(kind: Kind, url: string, name: string, schedule: s
   const device = await devices[kind]()
   try {
     const kernel = (await load(url)).kernel(name)
-    const compiled = await (schedule ? kernel.schedule(schedule) : kernel).compile(device)
-    const prepared = await compiled.prepare(inputs(s))
+    const compiled = await (schedule ? kernel.schedule(schedule) : kernel).build(device)
+    const prepared = await compiled.bind(...flatInputs(inputs(s)))
     await prepared.run()
-    const { values } = await prepared.read('C')
+    const { values } = await prepared.get('C')
     const verified = await prepared.verify()
     prepared.free()
     return { values: [...values!], ok: verified.ok, problems: [...verified.problems], device: device.name }
@@ -38,8 +39,8 @@ export async function product(kind: Kind, url: string, name: string, schedule: s
 export async function checked(kind: Kind, text: string, params: Readonly<Record<string, number>>) {
   const device = await devices[kind]()
   try {
-    const compiled = await (await load(text)).kernel().compile(device)
-    const prepared = await compiled.prepare({ params, seed: 1 })
+    const compiled = await (await load(text)).kernel().build(device)
+    const prepared = await compiled.bind(params, { seed: 1 })
     const { ok, problems } = await prepared.verify()
     prepared.free()
     return { ok, problems: [...problems], buffers: device.limits.maxBuffersPerLaunch }

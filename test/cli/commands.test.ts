@@ -4,7 +4,7 @@ import { afterAll, describe, expect, test, vi } from 'vitest'
 import { main } from '../../src/cli/index.ts'
 import { withProgress } from '../../src/cli/output/io.ts'
 import { densePart, readTensor, safetensorsChunks, writeFile, writeTensor } from '../../src/io/index.ts'
-import { PreparedKernel } from '../../src/node.ts'
+import { Binding } from '../../src/node.ts'
 import { Folder, MATRIX, PROGRAM, spt } from './support.ts'
 
 const folder = new Folder()
@@ -969,7 +969,7 @@ describe('spt run', () => {
 
 describe('a wrong result', () => {
   test('exits 1 and prints the location', async () => {
-    const verify = vi.spyOn(PreparedKernel.prototype, 'verify').mockResolvedValueOnce({
+    const verify = vi.spyOn(Binding.prototype, 'verify').mockResolvedValueOnce({
       ok: false,
       verdict: 'differs',
       maxRelativeError: Number.POSITIVE_INFINITY,

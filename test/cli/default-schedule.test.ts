@@ -70,8 +70,8 @@ test("schedules that exceed the device's threads are skipped", async () => {
       return typeof value === 'function' ? value.bind(of) : value
     },
   }) as Device
-  const compiled = await (await load(RED)).kernel().compile(small)
-  const prepared = await compiled.prepare({ tensors: { V: Float32Array.of(1, 2, 3) } })
+  const compiled = await (await load(RED)).kernel().build(small)
+  const prepared = await compiled.bind({ V: Float32Array.of(1, 2, 3) })
   expect((await prepared.verify()).problems).toEqual([])
   await device.dispose()
 })

@@ -94,10 +94,7 @@ schedule q.sum choose by search {
   only where ((a + b + c + d) % 7 == 0)
   use s(${names.join(', ')})
 }`)
-    const space = await program
-      .kernel()
-      .space('sum')
-      .bind('cpu', { params: { n: 8 } })
+    const space = await program.kernel().space('sum').bind('cpu', { n: 8 })
     const opens = names.map((_, k) => space.next(Object.fromEntries(names.slice(0, k).map((n) => [n, 3]))))
     expect(opens.map((o) => [o!.considered, o!.values.length])).toEqual([
       [0, 2001],

@@ -636,9 +636,7 @@ test('--generalise writes a table, and a program with the dispatch that reads it
   else {
     const kernel = (await load(out)).kernel()
     const [name] = kernel.dispatches.slice(-1)
-    const { origin } = (
-      await kernel.schedule(name!).choose('cpu', { params: { m: 4, n: 4, d: 4, alpha: 2 } })
-    ).selection
+    const { origin } = (await kernel.schedule(name!).choose('cpu', { m: 4, n: 4, d: 4, alpha: 2 })).selection
     expect(origin).toMatchObject({
       status: 'measured',
       matrices: expect.arrayContaining(['one.mtx', 'two.mtx']),

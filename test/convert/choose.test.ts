@@ -1,13 +1,15 @@
 /** Choices by tensors that a device has. */
+
 import { describe, expect, test, vi } from 'vitest'
+import { flatInputs } from '../../src/api/inputs/flat-inputs.ts'
 import { isStored } from '../../src/ir/coordinates/axis.ts'
 import {
-  CompiledDispatch,
+  type Built,
+  bindResident,
   convertForKernel,
   coords,
   dense,
   load,
-  prepareResident,
   stored,
   upload,
 } from '../../src/node.ts'
@@ -58,11 +60,12 @@ describe.each(DEVICES)('on $name', ({ open }) => {
     const { source } = kernel.compilation
     const axes = ['i', 'j'].map((a) => source.axes.find((x) => x.name === a)!).filter(isStored)
     const there = await upload(on.device, A, axes)
-    const compiled = await kernel.compile(on.device)
-    expect(compiled).toBeInstanceOf(CompiledDispatch)
+    const compiled = await kernel.build(on.device)
+    expect(compiled.dispatch).not.toBe(null)
     const download = vi.spyOn(on.device, 'download')
     const inputs = { tensors: { B }, resident: { A: there } }
-    const { kernel: chosen, selection } = await (compiled as CompiledDispatch).choose(inputs)
+    const chosen = await compiled.choose(...flatInputs(inputs))
+    const { selection } = chosen
     expect(download).toHaveBeenCalledTimes(1)
     expect(download.mock.calls[0]![1]).toBe(4 * indptr.length)
     download.mockRestore()
@@ -71,9 +74,9 @@ describe.each(DEVICES)('on $name', ({ open }) => {
       { 'longest(j)': 3, 'nnz(A)': 5, d: 3 },
     ])
     const parts = await convertForKernel(chosen, 'A', there)
-    const prepared = await prepareResident(chosen, { A: parts }, { tensors: { B } })
+    const prepared = await bindResident(chosen, { A: parts }, { tensors: { B } })
     await prepared.run()
-    expect([...(await prepared.read('C')).values!]).toEqual([39, 45, 51, 0, 0, 0, 42, 51, 60])
+    expect([...(await prepared.get('C')).values!]).toEqual([39, 45, 51, 0, 0, 0, 42, 51, 60])
     prepared.free()
     parts.free()
     there.free()
@@ -81,7 +84,7 @@ describe.each(DEVICES)('on $name', ({ open }) => {
   })
 
   test('resident coordinates do not determine statistics of rows: the message requests numbers', async () => {
-    const compiled = (await (await load(TEXT)).kernel().compile(on.device)) as CompiledDispatch
+    const compiled = (await (await load(TEXT)).kernel().build(on.device)) as Built
     const there = await upload(
       on.device,
       coords(
@@ -95,13 +98,17 @@ describe.each(DEVICES)('on $name', ({ open }) => {
       ),
     )
     const inputs = { tensors: { B }, resident: { A: there } }
-    expect(await complaint(() => compiled.choose(inputs))).toMatch(
+    expect(await complaint(() => compiled.choose(...flatInputs(inputs)))).toMatch(
       /^choose\/unknown-statistic.* longest\(j\)/,
     )
     const statistics = { 'longest(j)': 3, 'nnz(A)': 5 }
-    expect((await compiled.choose({ ...inputs, statistics })).selection!.text).toBe('blocks(2)')
+    expect((await compiled.choose(...flatInputs({ ...inputs, statistics }))).selection!.text).toBe(
+      'blocks(2)',
+    )
     there.free()
-    expect(await complaint(() => compiled.choose({ ...inputs, statistics }))).toMatch(/^device\/freed/)
+    expect(await complaint(() => compiled.choose(...flatInputs({ ...inputs, statistics })))).toMatch(
+      /^device\/freed/,
+    )
     compiled.release()
   })
 })

@@ -408,7 +408,7 @@ describe('ready-made arrays', () => {
   ])('of a kernel: the %s', async (_, text) => {
     const p: Position = { text: 'i / 2', of: ({ i }) => Math.floor(i / 2), asks: 'nothing' }
     const kernel = parseProgram(`${text}\n${ROW_SUMS.replaceAll('f32', 'i32')}`).kernel('sum')
-    const compiled = await kernel.as('A', 'f(z)').compileSchedule(cpu.device)
+    const compiled = await kernel.as('A', 'f(z)').build(cpu.device, { auto: false })
     await fc.assert(
       fc.asyncProperty(drawn, async (d) => {
         const list = listOf(d, p)
@@ -417,7 +417,7 @@ describe('ready-made arrays', () => {
         const codes: (string | undefined)[] = []
         for (const A of [tensorOf(d), stored(shape, arrays, values, 'i32')])
           try {
-            const prepared = await compiled.prepare({ tensors: { A, z } })
+            const prepared = await compiled.bind({ A, z })
             await prepared.run()
             expect(await prepared.verify()).toMatchObject({ ok: true })
             prepared.free()

@@ -3,7 +3,7 @@ import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { upload } from '../../src/api/resident/resident.ts'
 import { SptError } from '../../src/ast/diagnostics/diagnostic.ts'
-import { convertForKernel, coords, devices, load, prepareResident } from '../../src/node.ts'
+import { bindResident, convertForKernel, coords, devices, load } from '../../src/node.ts'
 import { CSR, ROW_SUMS, segmentsOfRows } from '../formats/programs.ts'
 import { runs } from '../support/cases.ts'
 
@@ -46,7 +46,7 @@ describe('lists and sets on a device', () => {
   test('are accepted and rejected as on the host, with the same messages', async () => {
     const program = await load(TEXT)
     const device = await devices.cpu()
-    const compiled = await program.kernel().as('A', 'both(rows, s)').compileSchedule(device)
+    const compiled = await program.kernel().as('A', 'both(rows, s)').build(device, { auto: false })
     const format = program.format('both')
     const there = await upload(device, A)
     await fc.assert(
@@ -83,18 +83,18 @@ describe('lists and sets on a device', () => {
 
   test('are bound with the tensor', async () => {
     const device = await devices.cpu()
-    const compiled = await (await load(TEXT)).kernel().as('A', 'vb(rows)').compileSchedule(device)
+    const compiled = await (await load(TEXT)).kernel().as('A', 'vb(rows)').build(device, { auto: false })
     const made = await convertForKernel(compiled, 'A', await upload(device, A), {
       lists: new Map([['rows', LIST]]),
     })
-    const prepared = await prepareResident(compiled, { A: made }, { tensors: { rows: LIST } })
+    const prepared = await bindResident(compiled, { A: made }, { tensors: { rows: LIST } })
     await prepared.run()
-    expect([...(await prepared.read('C')).values!]).toEqual([3, 3, 0, 9])
+    expect([...(await prepared.get('C')).values!]).toEqual([3, 3, 0, 9])
     for (const rows of [
       [0, 1, 4],
       [0, 0, 2, 4],
     ])
-      expect(await refused(() => prepareResident(compiled, { A: made }, { tensors: { rows } }))).toBe(
+      expect(await refused(() => bindResident(compiled, { A: made }, { tensors: { rows } }))).toBe(
         'convert/other-format: A is resident in vb(rows) with another list rows than the bound list',
       )
     await device.dispose()
@@ -124,12 +124,16 @@ describe('lists and sets on a device', () => {
       ['A', 'B'],
       ['B', 'A'],
     ] as const) {
-      const compiled = await program.kernel().as(first, 'vb(q)').as(second, 'vb(q)').compileSchedule(device)
+      const compiled = await program
+        .kernel()
+        .as(first, 'vb(q)')
+        .as(second, 'vb(q)')
+        .build(device, { auto: false })
       for (const q of [
         [0, 2, 4],
         [0, 2, 3],
       ])
-        expect(await refused(() => compiled.bind({ tensors: { A, B, q } }))).toMatch('bind/list')
+        expect(await refused(() => compiled.bindOnHost({ A, B, q }))).toMatch('bind/list')
     }
   })
 })

@@ -2,7 +2,7 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { parseProgram } from '../../src/api/programs/program.ts'
-import { convertForKernel, dense, prepareResident, upload } from '../../src/node.ts'
+import { bindResident, convertForKernel, dense, upload } from '../../src/node.ts'
 import { conversionPlan } from '../../src/storage/engines/device/index.ts'
 import { convertTensor } from '../../src/storage/entries/stored-parts.ts'
 import { fitting, repeated, TEXTS } from '../formats/list-formats.ts'
@@ -41,7 +41,7 @@ describe.each(DEVICES)('on $name', ({ name, kind, open }) => {
       const rows = written(ROWS)
       const back = conversionPlan(on.device, rows)
       const kernel = parseProgram(`${text}${PRODUCT}`).kernel('spmv').schedule('s')
-      const compiled = await kernel.compile(on.device)
+      const compiled = await kernel.build(on.device)
       await fc.assert(
         fc.asyncProperty(matrices, async (drawn) => {
           const A = repeated(fitting(drawn, text, 2, 4))
@@ -54,12 +54,12 @@ describe.each(DEVICES)('on $name', ({ name, kind, open }) => {
           const own = await convertForKernel(compiled, 'A', from)
           const [m, n] = A.shape as [number, number]
           const x = Int32Array.from({ length: n }, (_x, k) => 1 + k)
-          const prepared = await prepareResident(compiled, { A: own }, { tensors: { x: dense([n], x) } })
+          const prepared = await bindResident(compiled, { A: own }, { tensors: { x: dense([n], x) } })
           await prepared.run()
           const y = new Int32Array(m)
           for (const [e, i] of A.coords[0]!.entries())
             y[i]! += (A.values![e] as number) * x[A.coords[1]![e]!]!
-          expect([...((await prepared.read('y')).values ?? [])]).toEqual([...y])
+          expect([...((await prepared.get('y')).values ?? [])]).toEqual([...y])
           expect(await prepared.verify()).toMatchObject({ ok: true })
           prepared.free()
           for (const r of [from, made, there, own]) r.free()

@@ -3,7 +3,7 @@ import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { parseProgram } from '../../src/api/programs/program.ts'
 import { packFields, unpackFields } from '../../src/ir/values/packed-fields.ts'
-import { convertForKernel, coords, dense, devices, prepareResident, upload } from '../../src/node.ts'
+import { bindResident, convertForKernel, coords, dense, devices, upload } from '../../src/node.ts'
 import { conversionPlan } from '../../src/storage/engines/device/index.ts'
 import { convertTensor, partsToCoords } from '../../src/storage/entries/stored-parts.ts'
 import type { CoordTensor } from '../../src/storage/tensor.ts'
@@ -73,8 +73,8 @@ describe.each(DEVICES)('on $name', ({ name: device, kind, open }) => {
       const as = `${name}${args.length > 0 ? `(${args.join(', ')})` : ''}`
       const text = `${FORMATS}${KERNELS}schedule extremes.s { A as ${as} }\nschedule product.s { A as ${as} }`
       const program = parseProgram(text)
-      const compiled = await program.kernel('extremes').schedule('s').compile(on.device)
-      const product = await program.kernel('product').schedule('s').compile(on.device)
+      const compiled = await program.kernel('extremes').schedule('s').build(on.device)
+      const product = await program.kernel('product').schedule('s').build(on.device)
       await fc.assert(
         fc.asyncProperty(matrices, async (drawn) => {
           const A = withZeros(drawn)
@@ -85,7 +85,7 @@ describe.each(DEVICES)('on $name', ({ name: device, kind, open }) => {
           const rows = await back.run(made, given)
           expect(arraysOf(await rows.download())).toEqual(arraysOf(convertTensor(A, rows.instance, given)))
           const own = await convertForKernel(compiled, 'A', from)
-          const prepared = await prepareResident(compiled, { A: own })
+          const prepared = await bindResident(compiled, { A: own })
           await prepared.run()
           expect(await prepared.verify()).toMatchObject({ ok: true, problems: [] })
           // It does not ask the mask, and what is bound has one all the same.
@@ -94,7 +94,7 @@ describe.each(DEVICES)('on $name', ({ name: device, kind, open }) => {
             Int32Array.from({ length: A.shape[1]! }, (_, k) => k + 1),
           )
           const idle = await convertForKernel(product, 'A', from)
-          const summed = await prepareResident(product, { A: idle }, { tensors: { x } })
+          const summed = await bindResident(product, { A: idle }, { tensors: { x } })
           await summed.run()
           expect(await summed.verify()).toMatchObject({ ok: true, problems: [] })
           for (const r of [prepared, summed, from, made, rows, own, idle]) r.free()
@@ -150,17 +150,14 @@ const bothOf = async (name: string) =>
   await parseProgram(PROGRAM)
     .kernel('both')
     .schedule(name)
-    .compile(await devices.cpu())
+    .build(await devices.cpu())
 
 test('padding of ready-made blocks has no effect, and zeros with a mask bit are elements', async () => {
-  const prepared = await (await bothOf('s')).prepare({
-    tensors: { ...ready(bits), x },
-    params: { m: 3, n: 4 },
-  })
+  const prepared = await (await bothOf('s')).bind({ ...ready(bits), x, m: 3, n: 4 })
   await prepared.run()
-  expect([...(await prepared.read('H')).values!]).toEqual([-5, 0, -7])
-  expect([...(await prepared.read('y')).values!]).toEqual([-5, 0, -28])
-  expect(entries((await prepared.read('P')) as CoordTensor)).toEqual(['0 0: -4', '1 1: 1', '2 3: -6'])
+  expect([...(await prepared.get('H')).values!]).toEqual([-5, 0, -7])
+  expect([...(await prepared.get('y')).values!]).toEqual([-5, 0, -28])
+  expect(entries((await prepared.get('P')) as CoordTensor)).toEqual(['0 0: -4', '1 1: 1', '2 3: -6'])
   expect(await prepared.verify()).toMatchObject({ ok: true })
 })
 
@@ -173,23 +170,20 @@ test('conversion to a later format keeps the mask', async () => {
     ],
     Float32Array.of(-5, 0, -7),
   )
-  const prepared = await (await bothOf('twice')).prepare({ tensors: { A, x } })
+  const prepared = await (await bothOf('twice')).bind({ A, x })
   await prepared.run()
-  expect([...(await prepared.read('H')).values!]).toEqual([-5, 0, -7])
+  expect([...(await prepared.get('H')).values!]).toEqual([-5, 0, -7])
   expect(await prepared.verify()).toMatchObject({ ok: true })
   const tensors = { ...ready(bits), x }
   const own = { ...tensors.A, arrays: { l: jo } }
-  const again = await (await bothOf('twice')).prepare({
-    tensors: { ...tensors, A: own },
-    params: { m: 3, n: 4 },
-  })
+  const again = await (await bothOf('twice')).bind({ ...tensors, A: own, m: 3, n: 4 })
   await again.run()
-  expect([...(await again.read('H')).values!]).toEqual([-5, 0, -7])
+  expect([...(await again.get('H')).values!]).toEqual([-5, 0, -7])
 })
 
 test('a mask comes with ready-made parts, a bit for each position', async () => {
   const refused = async (held: Int32Array | null) =>
-    (await bothOf('s')).prepare({ tensors: { ...ready(held), x }, params: { m: 3, n: 4 } }).then(
+    (await bothOf('s')).bind({ ...ready(held), x, m: 3, n: 4 }).then(
       () => undefined,
       (e: Error) => e.message,
     )
@@ -231,7 +225,7 @@ test('the mask is read only if the fill value would change the result', async ()
     ],
     Int32Array.of(1, 2),
   )
-  const prepared = await (await asking.compile(await devices.cpu())).prepare({ tensors: { A } })
+  const prepared = await (await asking.build(await devices.cpu())).bind({ A })
   const { launches } = await prepared.explain({ time: false })
   expect(JSON.stringify(launches)).toContain('held')
   expect(packFields([1, 0, 1], 1)).toEqual(Int32Array.of(5))
@@ -256,16 +250,16 @@ test('a mask has the axes of its format; values may have more', async () => {
   const compiled = await parseProgram(text)
     .kernel('several')
     .schedule('s')
-    .compile(await devices.cpu())
+    .build(await devices.cpu())
   // b, blocks, ii, ji, a
   const values = new Float32Array(2 * 2 * 2 * 2 * 2)
   for (let p = 0; p < values.length; p++)
     values[p] = ((bits[0]! >> ((p >> 1) % 8)) & 1) === 1 ? -1 - p : Number.NaN
   const { A } = ready(null)
   const tensors = { A: { ...A, shape: [2, 2, 2, 2, 2, 2], values }, held: dense([1], bits), x }
-  const prepared = await compiled.prepare({ tensors, params: { m: 3, n: 4, h: 2 } })
+  const prepared = await compiled.bind({ ...tensors, m: 3, n: 4, h: 2 })
   await prepared.run()
-  expect([...(await prepared.read('H')).values!]).toEqual([
+  expect([...(await prepared.get('H')).values!]).toEqual([
     -1, -2, -7, -8, -11, -12, -17, -18, -23, -24, -27, -28,
   ])
   expect(await prepared.verify()).toMatchObject({ ok: true, problems: [] })
@@ -311,7 +305,7 @@ describe('if levels determine the padding, the mask agrees', () => {
     const compiled = await program
       .kernel('k')
       .as('A', name)
-      .compile(await devices.cpu())
+      .build(await devices.cpu())
     const told = name !== 'last' && name !== 'dense'
     let refused = 0
     await fc.assert(
@@ -335,10 +329,7 @@ describe('if levels determine the padding, the mask agrees', () => {
             1,
           )
           const prepare = (mask: Int32Array) =>
-            compiled.prepare({
-              tensors: { A: tensor, held: dense([mask.length], mask) },
-              params: { m: 3, n: 4 },
-            })
+            compiled.bind({ A: tensor, held: dense([mask.length], mask), m: 3, n: 4 })
           const back = () => program.format(name).fromParts([3, 4], [{ tensor, tables: { held } }])
           if (told) {
             refused++

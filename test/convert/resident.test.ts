@@ -1,7 +1,7 @@
 /** Resident tensors in kernels, without a way through the host. */
 import { beforeAll, describe, expect, test } from 'vitest'
 import type { ResidentParts, SptProgram } from '../../src/node.ts'
-import { convertForKernel, coords, dense, load, prepareResident, SptError, upload } from '../../src/node.ts'
+import { bindResident, convertForKernel, coords, dense, load, SptError, upload } from '../../src/node.ts'
 import { DEVICES, opened } from './devices.ts'
 
 const rows = [0, 0, 0, 1, 3, 3, 4, 4, 4, 4]
@@ -38,29 +38,29 @@ describe.each(DEVICES)('on $kind', ({ open }) => {
     ['hyb', [2, 1]],
   ] as const)('a kernel runs on a tensor converted on the device: %s', async (name, args) => {
     const k = program.kernel('spmm').as('A', name, ...args)
-    const compiled = await k.compile(on.device)
+    const compiled = await k.build(on.device)
     const from = await upload(on.device, A)
     const made = await convertForKernel(compiled, 'A', from)
     from.free()
-    const prepared = await prepareResident(compiled, { A: made }, { tensors: { B } })
+    const prepared = await bindResident(compiled, { A: made }, { tensors: { B } })
     await prepared.run()
-    const out = await prepared.read('C')
+    const out = await prepared.get('C')
     expect([...out.values!]).toEqual(C)
     prepared.free()
     // The converted tensor is still there.
-    const again = await prepareResident(compiled, { A: made }, { tensors: { B } })
+    const again = await bindResident(compiled, { A: made }, { tensors: { B } })
     await again.run()
-    expect([...(await again.read('C')).values!]).toEqual(C)
+    expect([...(await again.get('C')).values!]).toEqual(C)
     again.free()
     made.free()
   })
 
   test('a tensor in another format is rejected', async () => {
-    const compiled = await program.kernel('spmm').as('A', 'bsr', 2).compile(on.device)
-    const other = await program.kernel('spmm').as('A', 'bsr', 4).compile(on.device)
+    const compiled = await program.kernel('spmm').as('A', 'bsr', 2).build(on.device)
+    const other = await program.kernel('spmm').as('A', 'bsr', 4).build(on.device)
     const from = await upload(on.device, A)
     const made: ResidentParts = await convertForKernel(other, 'A', from)
-    await expect(prepareResident(compiled, { A: made }, { tensors: { B } })).rejects.toThrow(SptError)
+    await expect(bindResident(compiled, { A: made }, { tensors: { B } })).rejects.toThrow(SptError)
     from.free()
     made.free()
   })

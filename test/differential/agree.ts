@@ -1,5 +1,6 @@
 /** One generated case: the naive value against what a device computes. */
-import { type Device, type Kernel, type PreparedKernel, SptError } from '../../src/node.ts'
+import { flatInputs } from '../../src/api/inputs/flat-inputs.ts'
+import { type Binding, type Device, type Kernel, SptError } from '../../src/node.ts'
 import type { Choices } from '../support/choices.ts'
 import { Inexact, met } from './arithmetic.ts'
 import { dictionary, inputsOf, loaded, tensorOf, textOf } from './bindings.ts'
@@ -95,9 +96,11 @@ async function runs(
   say: (s: string) => void,
   c: Choices,
 ): Promise<boolean> {
-  const compiled = await accepted('compile', say, () => kernel.compile(device))
+  const compiled = await accepted('compile', say, () => kernel.build(device))
   if (!compiled) return false
-  const prepared = await accepted('prepare', say, () => compiled.prepare(inputsOf(made, made.data[0]!)))
+  const prepared = await accepted('prepare', say, () =>
+    compiled.bind(...flatInputs(inputsOf(made, made.data[0]!))),
+  )
   if (!prepared) return false
   try {
     if (c.chance(50)) await prepared.executable.poison()
@@ -107,7 +110,7 @@ async function runs(
       try {
         await prepared.run()
         for (const [name, values] of want.outputs) {
-          const got = dictionary(await prepared.read(name))
+          const got = dictionary(await prepared.get(name))
           if (!want.lostWrites) compare(`run ${k}, ${name}`, made, name, got, values)
         }
       } catch (e) {
@@ -125,10 +128,10 @@ async function runs(
 }
 
 /** New values; refused where a dense tensor that a format stores has some where there were zeros. */
-async function rewrite(prepared: PreparedKernel, { program, data }: Case, k: number): Promise<void> {
+async function rewrite(prepared: Binding, { program, data }: Case, k: number): Promise<void> {
   for (const [name, values] of data[k]!) {
     const buffer = program.buffers.find((b) => b.name === name)!
-    await prepared.write(name, tensorOf(program, buffer, values))
+    await prepared.set(name, tensorOf(program, buffer, values))
   }
 }
 

@@ -1,7 +1,6 @@
 /** The pages of the API name every export, type and method. */
 import { readFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
-import { CompiledSchedule } from '../../src/api/compiled/compiled.ts'
 import * as sparsetile from '../../src/node.ts'
 import * as space from '../../src/search/spaces/function-space.ts'
 import * as points from '../../src/search/spaces/points.ts'
@@ -27,7 +26,7 @@ test('every export, including types, is documented', () => {
       .map((n) => n.trim().replace(/^type /, ''))
       .filter((n) => n !== ''),
   )
-  expect(types).toContain('RunInputs')
+  expect(types).toContain('BindOptions')
   const modules: object[] = [sparsetile, points, space, survey, text, sparsetile.devices]
   const names = modules.flatMap((m) => Object.keys(m))
   expect(missing([...names, ...types])).toEqual([])
@@ -36,6 +35,12 @@ test('every export, including types, is documented', () => {
 /** Of a class and those that it extends; `protected` is for the compiler only. */
 const INTERNAL = new Set([
   'constructor',
+  'bindOnHost',
+  'upload',
+  'invoke',
+  'call',
+  'apply',
+  'code',
   'surroundings',
   'onCoordinates',
   'onCoord',
@@ -53,22 +58,12 @@ function membersOf(type: { readonly prototype: object }): string[] {
   return out.filter((n) => !INTERNAL.has(n) && !/[a-z]_/.test(n))
 }
 
-const {
-  Kernel,
-  SptProgram,
-  PreparedKernel,
-  CompiledDispatch,
-  SptFormat,
-  ConvertedTensor,
-  Part,
-  ResidentParts,
-} = sparsetile
+const { Kernel, SptProgram, Binding, Built, SptFormat, ConvertedTensor, Part, ResidentParts } = sparsetile
 test.each([
   ['Kernel', Kernel],
   ['SptProgram', SptProgram],
-  ['CompiledKernel', CompiledSchedule],
-  ['CompiledDispatch', CompiledDispatch],
-  ['PreparedKernel', PreparedKernel],
+  ['Built', Built],
+  ['Binding', Binding],
   ['SptFormat', SptFormat],
   ['ConvertedTensor', ConvertedTensor],
   ['Part', Part],

@@ -1,6 +1,8 @@
 /** The examples of the language's pages, put together, are programs whose schedules are legal. */
+
 import { resolve } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { flatInputs } from '../../src/api/inputs/flat-inputs.ts'
 import { AXIS_KINDS } from '../../src/ast/parse/axisdef.ts'
 import { QUERIES, QUERY_WORDS } from '../../src/ir/formats/queries.ts'
 import { MATH } from '../../src/ir/values/math.ts'
@@ -72,8 +74,7 @@ test('extends a `choose` schedule of the package', async () => {
       [1, 0],
     ],
   )
-  const chosen = async (d: number) =>
-    (await kernel.choose('cpu', { tensors: { A }, params: { d } })).selection
+  const chosen = async (d: number) => (await kernel.choose('cpu', { A, d })).selection
   expect(await chosen(6)).toMatchObject({
     dispatch: 'auto',
     reason: 'cpu and d % 3 == 0 and cpu and d < 16',
@@ -107,7 +108,7 @@ test('`choose` by sizes, device and statistics', async () => {
   const choose = async (d: number, longest: number, mean: number) => {
     const statistics = { 'longest(j)': longest, 'mean(j)': mean, 'nnz(A)': 1e6 }
     const open = program.kernel('aggregate').schedule('auto')
-    return (await open.choose('cuda', { params: { d }, statistics })).selection
+    return (await open.choose('cuda', { d }, { statistics })).selection
   }
   expect((await choose(64, 513, 1)).text).toBe('balanced(lanes = 16)')
   expect((await choose(64, 512, 4)).text).toBe('rows(8)')
@@ -117,7 +118,7 @@ test('`choose` by sizes, device and statistics', async () => {
 test('`choose` with arguments', async () => {
   const choose = async (mean: number, ...args: number[]) => {
     const open = program.kernel('aggregate').schedule('sized', ...args)
-    return (await open.choose('cpu', { params: { m: 64 }, statistics: { 'mean(j)': mean } })).selection.text
+    return (await open.choose('cpu', { m: 64 }, { statistics: { 'mean(j)': mean } })).selection.text
   }
   expect(await choose(8)).toBe('rows(16)')
   expect(await choose(8, 32)).toBe('rows(1, 32)')
@@ -131,7 +132,7 @@ test('`choose` by fill ratio', async () => {
     [0, 0, 3],
     [0, 1, 3],
   ]
-  const { selection } = await open.choose('cpu', { tensors: { A: coords([4, 6], columns) } })
+  const { selection } = await open.choose('cpu', { A: coords([4, 6], columns) })
   expect([selection.text, selection.values]).toEqual(['rows(2)', { b: 2, 'fill_ratio(A, bsr(2))': 8 / 24 }])
 })
 
@@ -139,10 +140,10 @@ test('`choose` by the measured fill ratio of earlier runs', async () => {
   const compiled = await program
     .kernel('rectified')
     .schedule('by_run')
-    .compile(await devices.cpu())
+    .build(await devices.cpu())
   const S = dense([16, 16], new Float32Array(256).fill(-1).fill(2, 0, 4))
   const V = dense([16, 1], new Float32Array(16).fill(1))
-  const prepared = await compiled.prepare({ tensors: { S, V } })
+  const prepared = await compiled.bind({ S, V })
   const taken: (string | undefined)[] = []
   for (const _ of [0, 1, 2]) {
     await prepared.run()
@@ -152,7 +153,7 @@ test('`choose` by the measured fill ratio of earlier runs', async () => {
   expect(prepared.selection?.fillRatios).toEqual({
     'fill_ratio(H, bsr(4))': { value: 1 / 16, source: 'last run', measured: 1 / 16 },
   })
-  expect((await prepared.read('R')).values?.[0]).toBe(8)
+  expect((await prepared.get('R')).values?.[0]).toBe(8)
 })
 
 test('`fastest` selects by predicted time', async () => {
@@ -169,21 +170,18 @@ test('`fastest` selects by predicted time', async () => {
     params: { d: 32 },
   }
   const open = program.kernel('aggregate').schedule('expected')
-  const { selection } = await open.choose('cuda', inputs)
+  const { selection } = await open.choose('cuda', ...flatInputs(inputs))
   expect(selection.predictions.map((e) => e.text).toSorted()).toEqual([
     'balanced(lanes = 16)',
     'balanced(lanes = 8)',
     'rows(8)',
   ])
-  expect((await open.choose('cpu', inputs)).selection.text).toBe('rows(4)')
+  expect((await open.choose('cpu', ...flatInputs(inputs))).selection.text).toBe('rows(4)')
 })
 
 test('a search space has legal points', async () => {
   const statistics = { 'longest(j)': 4 }
-  const space = await program
-    .kernel('aggregate')
-    .space('gpu')
-    .bind('cuda', { params: { d: 48 }, statistics })
+  const space = await program.kernel('aggregate').space('gpu').bind('cuda', { d: 48 }, { statistics })
   expect(count(space).points).toBeGreaterThan(40)
   expect(survey(space, { limit: 20, random: Math.random }).legal).toBeGreaterThan(0)
 })
@@ -223,8 +221,8 @@ test.each([
     iterate s [i] as S { Y[i] = ${value} }
   }`
   const computed = async (): Promise<string> => {
-    const compiled = await (await load(text)).kernel().compile(await devices.cpu())
-    return String((await compiled.run({ params: { m: 1 } })).Y!.values![0])
+    const compiled = await (await load(text)).kernel().build(await devices.cpu())
+    return String((await compiled({ m: 1 })).Y!.values![0])
   }
   const said = await computed().catch((e: SptError) => e.diagnostics[0]!.code)
   expect(said).toBe(expected)

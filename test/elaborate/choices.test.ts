@@ -225,5 +225,5 @@ test('a dispatch of another file belongs to the kernel', async () => {
   const program = await load('main.spt', { read: async (path) => files[path]! })
   const kernel = program.kernel()
   expect(kernel.dispatches).toEqual(['other', 'auto'])
-  expect((await kernel.choose('cpu', { params: { d: 6 } })).selection.text).toBe('tiles(3)')
+  expect((await kernel.choose('cpu', { d: 6 })).selection.text).toBe('tiles(3)')
 })

@@ -1,6 +1,8 @@
 /** Dispatch tables (`choose from "FILE.spt"`): the same dispatch as the rules in the text, and errors that name the place. */
+
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
+import { flatInputs } from '../../src/api/inputs/flat-inputs.ts'
 import { SptError } from '../../src/ast/diagnostics/diagnostic.ts'
 import { print } from '../../src/ast/print/print.ts'
 import { load } from '../../src/node.ts'
@@ -84,7 +86,7 @@ test('a stored dispatch selects what the same rules in the text select', async (
           const { selection } = await p
             .kernel()
             .schedule('auto')
-            .choose(kind as 'cpu', inputs)
+            .choose(kind as 'cpu', ...flatInputs(inputs))
           const { span, origin, ...rest } = selection
           return { rest, origin }
         }
@@ -247,10 +249,7 @@ dispatch other { otherwise plain }
 dispatch mul { otherwise tiles(2) }
 `
   const p = await program('schedule mul.auto choose from "mul.spt"', table)
-  const { selection } = await p
-    .kernel('mul')
-    .schedule('auto')
-    .choose('cpu', { params: { m: 1, d: 1, n: 1 } })
+  const { selection } = await p.kernel('mul').schedule('auto').choose('cpu', { m: 1, d: 1, n: 1 })
   expect(selection.text).toBe('tiles(2)')
 })
 
@@ -269,12 +268,7 @@ schedule scale.auto choose from "mul.spt"
   for (const table of [tables.join('\n'), tables.toReversed().join('\n')]) {
     const p = await load(kernel, { read: async () => table })
     const chosen = async (name: string) =>
-      (
-        await p
-          .kernel(name)
-          .schedule('auto')
-          .choose('cpu', { params: { m: 1 } })
-      ).selection.text
+      (await p.kernel(name).schedule('auto').choose('cpu', { m: 1 })).selection.text
     expect([await chosen('scale'), await chosen('scale<f16>')]).toEqual(['plain', 'tiles(2)'])
   }
 })

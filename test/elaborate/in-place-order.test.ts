@@ -21,7 +21,7 @@ test.each([
   const compiled = await (await load(TEXT))
     .kernel()
     .as('B', use)
-    .compile(await devices.cpu())
+    .build(await devices.cpu())
   const B = coords(
     [2, 2],
     [
@@ -30,7 +30,7 @@ test.each([
     ],
     [3, -2],
   )
-  expect([...(await compiled.run({ tensors: { B } })).C!.values!]).toEqual([3, -2])
+  expect([...(await compiled({ B })).C!.values!]).toEqual([3, -2])
 })
 
 test.each([

@@ -293,7 +293,7 @@ schedule mul.auto extends {
     const kernel = program.kernel('mul')
     expect(kernel.dispatches).toEqual(['auto'])
     const chosen = async (m: number, d: number, ...args: number[]) =>
-      (await kernel.schedule('auto', ...args).choose('cpu', { params: { m, d } })).selection
+      (await kernel.schedule('auto', ...args).choose('cpu', { m, d })).selection
     expect(await chosen(5, 8)).toMatchObject({ text: 'mine', reason: 'd == 8', declaredBy: null })
     expect(await chosen(5, 9, 7)).toMatchObject({ text: 'rows(7)', reason: 'm > 3', declaredBy: 'mul.auto' })
     expect(await chosen(1, 9)).toMatchObject({ text: 'cols(3)', reason: 'otherwise', declaredBy: 'mul.auto' })
@@ -313,7 +313,7 @@ schedule mul.auto extends {
         )
       ).kernel('mul')
       const text = async (d: number): Promise<string> =>
-        (await kernel.schedule('auto').choose('cpu', { params: { m: 1, d } })).selection.text
+        (await kernel.schedule('auto').choose('cpu', { m: 1, d })).selection.text
       expect([await text(8), await text(9), await text(7)]).toEqual(['mine', 'rows(9)', 'cols(3)'])
     }
   })

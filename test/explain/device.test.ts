@@ -1,5 +1,7 @@
 /** Explanations of prepared kernels: what the device tells, what is measured, and that nothing is lost by it. */
+
 import { expect, test } from 'vitest'
+import { flatInputs } from '../../src/api/inputs/flat-inputs.ts'
 import { load } from '../../src/node.ts'
 import { createCpuDevice } from '../../src/runtime/cpu/device.ts'
 import { fakeDevice } from '../runtime/cuda-fake.ts'
@@ -31,8 +33,8 @@ test('cuda: registers, local memory and occupancy come from the driver', async (
   for (const name of ['two_0', 'two_1']) driver.kernels.set(name, () => undefined)
   driver.attributes.set(4, 40).set(3, 16).set(1, 512)
   const kernel = program.kernel().schedule('gpu')
-  const compiled = await kernel.compileSchedule(device)
-  const prepared = await compiled.prepare(inputs)
+  const compiled = await kernel.build(device, { auto: false })
+  const prepared = await compiled.bind(...flatInputs(inputs))
   const e = await prepared.explain()
   expect([e.device, e.deviceName, e.launches.length]).toEqual(['cuda', 'fake', 2])
   for (const l of e.launches) {
@@ -50,8 +52,8 @@ test('cuda: registers, local memory and occupancy come from the driver', async (
 
 test('explain does not change inputs', async () => {
   const device = createCpuDevice()
-  const compiled = await program.kernel().schedule('gpu').compileSchedule(device)
-  const prepared = await compiled.prepare(inputs)
+  const compiled = await program.kernel().schedule('gpu').build(device, { auto: false })
+  const prepared = await compiled.bind(...flatInputs(inputs))
   const e = await prepared.explain()
   expect(e.time!.median).toBeGreaterThan(0)
   expect(e.achieved).toMatchObject({ bandwidthFraction: null, flopsFraction: null })
@@ -60,20 +62,20 @@ test('explain does not change inputs', async () => {
     [null, null],
   ])
   await prepared.run()
-  expect([...(await prepared.read('Y')).values!]).toEqual(new Array(n).fill(7))
+  expect([...(await prepared.get('Y')).values!]).toEqual(new Array(n).fill(7))
 })
 
 test('without times nothing runs, and plain data are returned', async () => {
-  const compiled = await program.kernel().schedule('gpu').compileSchedule(createCpuDevice())
-  const prepared = await compiled.prepare(inputs)
+  const compiled = await program.kernel().schedule('gpu').build(createCpuDevice(), { auto: false })
+  const prepared = await compiled.bind(...flatInputs(inputs))
   const e = await prepared.explain({ time: false })
   expect([e.time, e.achieved, e.launches[0]!.time]).toEqual([null, null, null])
   expect(JSON.parse(JSON.stringify(e))).toEqual(e)
-  expect([...(await prepared.read('Y')).values!]).toEqual(new Array(n).fill(1))
+  expect([...(await prepared.get('Y')).values!]).toEqual(new Array(n).fill(1))
 })
 
 test('of a dispatch, the selected schedule is explained', async () => {
-  const compiled = await program.kernel().compile(createCpuDevice())
-  const prepared = await compiled.prepare(inputs)
+  const compiled = await program.kernel().build(createCpuDevice())
+  const prepared = await compiled.bind(...flatInputs(inputs))
   expect((await prepared.explain({ time: false })).launches.map((l) => l.threads)).toEqual([64, 64])
 })

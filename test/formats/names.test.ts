@@ -59,8 +59,8 @@ test.each(USES)('%s', async (use) => {
         buffer C: f32[${i}] out
         iterate sum_of_rows [${i}, ${j}] as SR { C[${i}] += A[${i}, ${j}] }
       }`
-    const compiled = await (await load(text)).kernel().as('A', use).compile(device)
-    const { C } = await compiled.run({ tensors: { A: coords([5, 4], at, values, 'f32') } })
+    const compiled = await (await load(text)).kernel().as('A', use).build(device)
+    const { C } = await compiled({ A: coords([5, 4], at, values, 'f32') })
     expect([...C!.values!], `${i}, ${j}, ${m}, ${k}`).toEqual([6, 4, 11, 0, 15])
     compiled.release()
   }

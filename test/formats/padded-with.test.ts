@@ -235,8 +235,9 @@ describe('padded with last', () => {
       )
       expect(points(own.format(text).convert(twice).toCoords())).toEqual(['0,1=4', '0,4=9', '2,7=18'])
       const kernel = own.kernel('scaled').as('A', text)
-      const prepared = await (await kernel.compile(await devices.cpu())).prepare({
-        tensors: { A: twice, x: dense([8], new Float32Array(8).fill(2)) },
+      const prepared = await (await kernel.build(await devices.cpu())).bind({
+        A: twice,
+        x: dense([8], new Float32Array(8).fill(2)),
       })
       await prepared.run()
       expect((await prepared.verify()).ok).toBe(true)
@@ -255,7 +256,7 @@ describe('padded with last', () => {
     const compiled = await own
       .kernel('mv')
       .as('A', text)
-      .compile(await devices.cpu())
+      .build(await devices.cpu())
     await fc.assert(
       fc.asyncProperty(matrix, async (drawn) => {
         // Blocks of four columns hold three at most.
@@ -275,15 +276,12 @@ describe('padded with last', () => {
         for (const j of t.coords[1]!) x[j] = 1 + j
         const y = new Float32Array(m)
         for (const [e, i] of t.coords[0]!.entries()) y[i]! += Number(t.values![e]) * x[t.coords[1]![e]!]!
-        const prepared = await compiled.prepare({ tensors: { A: t, x: dense([n], x) }, params: { m, n } })
+        const prepared = await compiled.bind({ A: t, x: dense([n], x), m, n })
         await prepared.run()
-        expect([...(await prepared.read('y')).values!]).toEqual([...y])
-        const ready = await compiled.prepare({
-          tensors: { A: stored.parts[0]!.tensor, x: dense([n], x) },
-          params: { m, n },
-        })
+        expect([...(await prepared.get('y')).values!]).toEqual([...y])
+        const ready = await compiled.bind({ A: stored.parts[0]!.tensor, x: dense([n], x), m, n })
         await ready.run()
-        expect([...(await ready.read('y')).values!]).toEqual([...y])
+        expect([...(await ready.get('y')).values!]).toEqual([...y])
       }),
       { numRuns: runs(13) },
     )
@@ -296,7 +294,7 @@ describe('kernels', () => {
   it.each(PADDED)('%s: agrees with the reference, without a condition on the coordinate', async (text) => {
     const kernel = program.kernel('mv').as('A', text)
     const device = await devices.cpu()
-    const compiled = await kernel.compile(device)
+    const compiled = await kernel.build(device)
     await fc.assert(
       fc.asyncProperty(matrix, async (t) => {
         const [m, n] = t.shape as [number, number]
@@ -305,14 +303,14 @@ describe('kernels', () => {
           [n],
           Float32Array.from({ length: n }, (_, k) => k + 1),
         )
-        const prepared = await compiled.prepare({ tensors: { A: t, x }, params })
+        const prepared = await compiled.bind({ A: t, x, ...params })
         await prepared.run()
         expect((await prepared.verify()).ok).toBe(true)
         const made = program.format(text).convert(t)
         const [part] = made.parts
-        const ready = await compiled.prepare({ tensors: { A: part!.tensor, x }, params })
+        const ready = await compiled.bind({ A: part!.tensor, x, ...params })
         await ready.run()
-        expect((await ready.read('y')).values).toEqual((await prepared.read('y')).values)
+        expect((await ready.get('y')).values).toEqual((await prepared.get('y')).values)
       }),
       { numRuns: runs(10) },
     )
@@ -325,7 +323,7 @@ describe('kernels', () => {
     const compiled = await program
       .kernel('scaled')
       .as('A', 'ell_at(1)')
-      .compile(await devices.cpu())
+      .build(await devices.cpu())
     const A = coords(
       [3, 4],
       [
@@ -335,7 +333,7 @@ describe('kernels', () => {
       Float32Array.of(1, 2, 3),
     )
     const x = dense([4], Float32Array.of(1, 2, 3, 4))
-    const prepared = await compiled.prepare({ tensors: { A, x } })
+    const prepared = await compiled.bind({ A, x })
     await prepared.run()
     expect((await prepared.verify()).ok).toBe(true)
   })

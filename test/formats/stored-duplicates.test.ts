@@ -1,8 +1,11 @@
 /** Ready-made arrays hold each coordinate of a tensor once, whatever its format, where the tensor's axes are unique. */
+
 import fc from 'fast-check'
 import { beforeAll, describe, expect, test } from 'vitest'
+import type { RunInputs } from '../../src/api/inputs/bound-inputs.ts'
+import { flatInputs } from '../../src/api/inputs/flat-inputs.ts'
 import type { SptProgram } from '../../src/api/programs/program.ts'
-import type { CompiledKernel, ConvertedPart, RunInputs } from '../../src/node.ts'
+import type { Built, ConvertedPart } from '../../src/node.ts'
 import { coords, dense, devices, load, SptError, stored } from '../../src/node.ts'
 import { levelsAreUnique } from '../../src/storage/ready/elements.ts'
 import { runs } from '../support/cases.ts'
@@ -173,8 +176,8 @@ test('duplicate coordinates in coo are rejected, and only those', () => {
 
 describe('kernels', () => {
   /** Ready-made arrays of one part or of the whole: `undefined` where they are accepted, and then right. */
-  async function codeOf(compiled: CompiledKernel, bound: RunInputs): Promise<string | undefined> {
-    const prepared = await compiled.prepare(bound).catch((e: SptError) => e.diagnostics[0]!.code)
+  async function codeOf(compiled: Built, bound: RunInputs): Promise<string | undefined> {
+    const prepared = await compiled.bind(...flatInputs(bound)).catch((e: SptError) => e.diagnostics[0]!.code)
     if (typeof prepared === 'string') return prepared
     await prepared.run()
     expect(await prepared.verify()).toMatchObject({ ok: true, problems: [] })
@@ -194,7 +197,7 @@ describe('kernels', () => {
     const compiled = await program
       .kernel('once')
       .as('A', as)
-      .compile(await devices.cpu())
+      .build(await devices.cpu())
     const format = program.format(as)
     await fc.assert(
       fc.asyncProperty(tensors(2), copies, async (A, copy) => {
@@ -221,8 +224,8 @@ describe('kernels', () => {
 
   test('arrays over several trees, of which one is nonunique', async () => {
     const device = await devices.cpu()
-    const variable = await program.kernel('variable').compile(device)
-    const fixed = await program.kernel('fixed').compile(device)
+    const variable = await program.kernel('variable').build(device)
+    const fixed = await program.kernel('fixed').build(device)
     const rows = fc.array(fc.array(fc.nat(3), { maxLength: 3 }), { minLength: 1, maxLength: 3 })
     await fc.assert(
       fc.asyncProperty(rows, fc.nat(2), async (drawn, d) => {
@@ -246,7 +249,7 @@ describe('kernels', () => {
   })
 
   test('padding next to an element is not a coordinate, for an axis under a nonunique one of several trees', async () => {
-    const compiled = await program.kernel('beside').compile(await devices.cpu())
+    const compiled = await program.kernel('beside').build(await devices.cpu())
     const elements = fc.uniqueArray(fc.tuple(fc.nat(1), fc.nat(2)), { maxLength: 5, selector: String })
     await fc.assert(
       fc.asyncProperty(elements, fc.integer({ min: 1, max: 2 }), fc.nat(20), async (drawn, d, which) => {
@@ -283,7 +286,7 @@ describe('kernels', () => {
       const compiled = await program
         .kernel('variable')
         .as('A', as)
-        .compile(await devices.cpu())
+        .build(await devices.cpu())
       const format = program.format(as).withOrder(2)
       await fc.assert(
         fc.asyncProperty(tensors(2), copies, async (A, copy) => {
@@ -317,15 +320,11 @@ describe('kernels', () => {
 
   test('duplicate coordinates are named, and are separate elements under nonunique axes', async () => {
     const device = await devices.cpu()
-    const once = await program.kernel('once').as('A', 'coo').compile(device)
-    await expect(once.prepare({ tensors: { A: coo } })).rejects.toThrow(
-      /bind\/duplicate: A holds \(i, j\) = \(0, 1\) twice/,
-    )
-    const apart = await (await program.kernel('apart').as('A', 'coo').compile(device)).prepare({
-      tensors: { A: coo },
-    })
+    const once = await program.kernel('once').as('A', 'coo').build(device)
+    await expect(once.bind({ A: coo })).rejects.toThrow(/bind\/duplicate: A holds \(i, j\) = \(0, 1\) twice/)
+    const apart = await (await program.kernel('apart').as('A', 'coo').build(device)).bind({ A: coo })
     await apart.run()
-    expect([...(await apart.read('C')).values!]).toEqual([3])
+    expect([...(await apart.get('C')).values!]).toEqual([3])
     expect(await apart.verify()).toMatchObject({ ok: true })
   })
 })

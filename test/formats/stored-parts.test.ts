@@ -133,14 +133,14 @@ property.prop([fc.constantFrom('near', 'apart', 'found'), boundaries, boundaries
     const compiled = await conditional
       .kernel()
       .as('A', `${name}(z)`)
-      .compileSchedule(await devices.cpu())
+      .build(await devices.cpu(), { auto: false })
     const tensors = Object.fromEntries(
       there.parts.flatMap((p) => [
         [p.label ? `A_${p.label}` : 'A', p.tensor] as const,
         ...Object.entries(p.tables),
       ]),
     )
-    const bound = compiled.prepare({ tensors: { ...tensors, z: z2 }, params: { m: 3, n: 4 } })
+    const bound = compiled.bind({ ...tensors, z: z2, m: 3, n: 4 })
     expect(await refused(() => bound)).toBe(wrong)
     seen.add(`${name} ${wrong}`)
   },

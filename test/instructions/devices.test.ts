@@ -1,5 +1,7 @@
 /** Generated tests of declarations on the devices that are here: right texts pass, wrong ones are found. */
+
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { flatInputs } from '../../src/api/inputs/flat-inputs.ts'
 import { parseProgram } from '../../src/api/programs/program.ts'
 import { type Device, devices, instructionTest } from '../../src/node.ts'
 
@@ -42,8 +44,8 @@ afterAll(async () => {
 
 const problems = async (name: string, from: typeof right, device: Device): Promise<readonly string[]> => {
   const { kernel, inputs } = instructionTest(from.instructions.get(name)!)
-  const compiled = await kernel.compile(device)
-  const prepared = await compiled.prepare(inputs)
+  const compiled = await kernel.build(device)
+  const prepared = await compiled.bind(...flatInputs(inputs))
   const { problems: found } = await prepared.verify()
   prepared.free()
   compiled.release()

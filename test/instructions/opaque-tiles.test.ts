@@ -160,7 +160,7 @@ describe('subgroup matrices', () => {
     const device = await devices.webgpu()
     const kernel = (await load('kernels/gemm-f16.spt')).kernel('gemm<f16>').schedule('subgroup')
     if (!device.features.has('chromium_experimental_subgroup_matrix'))
-      await expect(kernel.compile(device)).rejects.toThrow(/device\/no-instruction/)
+      await expect(kernel.build(device)).rejects.toThrow(/device\/no-instruction/)
     await device.dispose()
   })
 })

@@ -1,5 +1,7 @@
 /** Elements that several threads hold, and what lanes tell each other: on the software GPU, whose subgroups are of 4. */
+
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { flatInputs } from '../../src/api/inputs/flat-inputs.ts'
 import { parseProgram } from '../../src/api/programs/program.ts'
 import { verifyPass } from '../../src/api/stages/stage-verifier.ts'
 import { instructionTest } from '../../src/instruction-tests/instruction-test.ts'
@@ -162,8 +164,8 @@ describe('instructions of lanes', () => {
 
   const problems = async (name: string): Promise<readonly string[]> => {
     const { kernel, inputs } = instructionTest(program.instructions.get(name)!)
-    const compiled = await kernel.compile(device)
-    const prepared = await compiled.prepare(inputs)
+    const compiled = await kernel.build(device)
+    const prepared = await compiled.bind(...flatInputs(inputs))
     const { problems: found } = await prepared.verify()
     prepared.free()
     compiled.release()
@@ -188,8 +190,8 @@ describe('instructions of lanes', () => {
 
   test('in a schedule', async () => {
     if (!device.features.has('subgroup_size(4)')) return
-    const compiled = await program.kernel('rows').schedule('lanes').compile(device)
-    const prepared = await compiled.prepare({ params: { m: 7, n: 12 }, seed: 2 })
+    const compiled = await program.kernel('rows').schedule('lanes').build(device)
+    const prepared = await compiled.bind({ m: 7, n: 12 }, { seed: 2 })
     expect((await prepared.verify()).problems).toEqual([])
     expect(compiled.program.texts[0]!.text).toContain('subgroupAdd')
     prepared.free()

@@ -129,10 +129,10 @@ test('a fill value: read, bound to a buffer with that value, rejected for anothe
   const A = await read({ ...coo, ...fill(7) })
   expect(A).toMatchObject({ kind: 'coords', fill: 7 })
   const sums = async (declared: string, given = A) => {
-    const compiled = await (await load(SUMS(declared))).kernel().compile(await devices.cpu())
-    const prepared = await compiled.prepare({ tensors: { A: given } })
+    const compiled = await (await load(SUMS(declared))).kernel().build(await devices.cpu())
+    const prepared = await compiled.bind({ A: given })
     await prepared.run()
-    return [...(await prepared.read('y')).values!]
+    return [...(await prepared.get('y')).values!]
   }
   expect(await sums('fill 7')).toEqual([15, 16])
   expect(await problem(() => sums(''))).toBe(
@@ -186,10 +186,10 @@ test('sparse results have the fill value of their buffer, which files record', a
     iterate b [i, jd] as SS { D[i, jd] = 1.0 }
   }`
   const results = async (text: string) => {
-    const compiled = await (await load(text)).kernel().compile(await devices.cpu())
-    const prepared = await compiled.prepare({ tensors: { A } })
+    const compiled = await (await load(text)).kernel().build(await devices.cpu())
+    const prepared = await compiled.bind({ A })
     await prepared.run()
-    const [run, outputs] = [await compiled.run({ tensors: { A } }), await prepared.outputs()]
+    const [run, outputs] = [await compiled({ A }), await prepared.outputs()]
     return { prepared, run, outputs }
   }
   for (const [name, text] of [
@@ -200,7 +200,7 @@ test('sparse results have the fill value of their buffer, which files record', a
     ['A', shift('A[i, j] = A[i, j] + 1.0', 'buffer A: f64[i, j] inout fill inf')],
   ] as const) {
     const { prepared, run, outputs } = await results(text)
-    for (const tensor of [await prepared.read(name), run[name]!, outputs[name]!]) {
+    for (const tensor of [await prepared.get(name), run[name]!, outputs[name]!]) {
       expect(tensor).toMatchObject({ kind: 'coords', fill: Number.POSITIVE_INFINITY })
       expect(
         await readTensorFrom(bytesSource('c.npz', await collect(tensorChunks('c.npz', tensor)))),

@@ -1,6 +1,8 @@
 /** Attention over blocks and columns that are found in each run: none, all, some, and other ones in each run of a prepared kernel. */
+
 import { afterAll, expect, test } from 'vitest'
-import { type CompiledKernel, type Device, dense, load } from '../../src/node.ts'
+import { flatInputs } from '../../src/api/inputs/flat-inputs.ts'
+import { type Built, type Device, dense, load } from '../../src/node.ts'
 import { createCpuDevice } from '../../src/runtime/cpu/device.ts'
 import { createNodeWebGpu } from '../../src/runtime/webgpu/node.ts'
 import { isTurnOf, sample } from '../support/cases.ts'
@@ -110,7 +112,7 @@ test.runIf(isTurnOf(0, 2))(
   300_000,
 )
 
-const opened: (Device | CompiledKernel)[] = []
+const opened: (Device | Built)[] = []
 afterAll(async () => {
   for (const x of opened.reverse()) await ('dispose' in x ? x.dispose() : x.release())
 })
@@ -119,10 +121,10 @@ test.runIf(isTurnOf(1, 2))('dynamic_attention<f16>.gpu on webgpu, in small tiles
   const device = await createNodeWebGpu()
   opened.push(device)
   const kernel = (await load('kernels/dynamic-attention.spt')).kernel('dynamic_attention<f16>')
-  const compiled = await kernel.schedule('gpu', 8, 8, 2, 2, 4).compile(device)
+  const compiled = await kernel.schedule('gpu', 8, 8, 2, 2, 4).build(device)
   opened.push(compiled)
   for (const { name, inputs } of casesOf({ blocks: 3, b: 8, heads: 2, d: 5, e: 8 }, [1], halves)) {
-    const prepared = await compiled.prepare(inputs)
+    const prepared = await compiled.bind(...flatInputs(inputs))
     await prepared.run()
     expect((await prepared.verify()).problems, name).toEqual([])
     prepared.free()
@@ -140,17 +142,17 @@ test.each(sample(PREPARED, 6))(
     const device = on === 'cpu' ? createCpuDevice() : await createNodeWebGpu()
     opened.push(device)
     const kernel = (await load('kernels/dynamic-attention.spt')).kernel('dynamic_attention')
-    const compiled = await kernel.schedule(name, ...args).compile(device)
+    const compiled = await kernel.schedule(name, ...args).build(device)
     opened.push(compiled)
     const of = { blocks: 5, b: 8, heads: 2, d: 5, e: 8 }
     for (const causal of [0, 1]) {
-      const prepared = await compiled.prepare(inputs(of, PATTERNS.nothing!, causal))
+      const prepared = await compiled.bind(...flatInputs(inputs(of, PATTERNS.nothing!, causal)))
       for (const [what, pattern] of Object.entries(PATTERNS)) {
         const { B, C, Q, K, V } = inputs(of, pattern, causal).tensors
-        for (const [t, x] of Object.entries({ B, C, K, V })) await prepared.write(t, x.values as Float32Array)
+        for (const [t, x] of Object.entries({ B, C, K, V })) await prepared.set(t, x.values as Float32Array)
         await prepared.run()
         expect((await prepared.verify()).problems, what).toEqual([])
-        const O = (await prepared.read('O')).values as Float32Array
+        const O = (await prepared.get('O')).values as Float32Array
         const counts = (h: number, i: number, j: number): boolean =>
           (causal === 0 || j <= i) &&
           (pattern.column(h, j) || pattern.block(h, Math.floor(i / of.b), Math.floor(j / of.b)))

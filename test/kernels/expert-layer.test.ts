@@ -1,5 +1,7 @@
 /** A mixture of experts from the router to the result: whichever expert tokens go to, and however many they have. */
+
 import { expect, test } from 'vitest'
+import { flatInputs } from '../../src/api/inputs/flat-inputs.ts'
 import { toF16 } from '../../src/ir/values/half.ts'
 import { dense, devices, load } from '../../src/node.ts'
 import { sample } from '../support/cases.ts'
@@ -146,11 +148,11 @@ test('ordered sums are bitwise reproducible for any grid and use no atomics', as
     [4, 16, 1],
   ] as const
   for (const [s, cols, grid] of sample(launches, 2)) {
-    const compiled = await kernel.schedule('gpu', s, cols, 4, grid).compile(device)
-    const prepared = await compiled.prepare(given)
+    const compiled = await kernel.schedule('gpu', s, cols, 4, grid).build(device)
+    const prepared = await compiled.bind(...flatInputs(given))
     for (let again = 0; again < 2; again++) {
       await prepared.run()
-      const Y = (await prepared.read('Y')).values as Float32Array
+      const Y = (await prepared.get('Y')).values as Float32Array
       expect(Y.some((x) => x !== 0)).toBe(true)
       bits.push(String(new Int32Array(Y.buffer, Y.byteOffset, Y.length)))
     }

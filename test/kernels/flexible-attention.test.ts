@@ -1,6 +1,8 @@
 /** Attention with masks and scores of users, against a dense reference in plain loops. */
+
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { flatInputs } from '../../src/api/inputs/flat-inputs.ts'
 import { fromF16 } from '../../src/ir/values/half.ts'
 import { type DenseTensor, type Device, dense, devices, load } from '../../src/node.ts'
 import { runs, sample } from '../support/cases.ts'
@@ -163,7 +165,7 @@ describe.each(['cpu', 'webgpu'] as const)('on %s', (kind) => {
   ])('%s agrees with plain loops', async (name) => {
     const { schedule, args, b, e } = ON[kind]
     for (const T of sample(['f32', 'f16'], kind === 'cpu' ? 2 : 1)) {
-      const compiled = await (await kernelOf(name, T)).schedule(schedule, ...args).compile(device)
+      const compiled = await (await kernelOf(name, T)).schedule(schedule, ...args).build(device)
       await fc.assert(
         fc.asyncProperty(
           fc.integer({ min: 0, max: 4 }),
@@ -172,7 +174,7 @@ describe.each(['cpu', 'webgpu'] as const)('on %s', (kind) => {
           async (blocks, heads, seed) => {
             const of = { blocks, b, heads, d: 5, e }
             const given = inputs(name, of, T, seed)
-            const O = floats((await compiled.run(given)).O as DenseTensor)
+            const O = floats((await compiled(...flatInputs(given))).O as DenseTensor)
             expect(apart(O, expected(name, of, given, seed))).toBeLessThan(T === 'f16' ? 4e-3 : 1e-5)
           },
         ),

@@ -1,6 +1,6 @@
 /** Every standard format of matrices under kernels that read it, that write it, and that go by rows. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { type CompiledKernel, type Device, devices, type Kernel, load } from '../../src/node.ts'
+import { type Built, type Device, devices, type Kernel, load } from '../../src/node.ts'
 import { sample } from '../support/cases.ts'
 import { integers, matrix, normals, type Pattern, patterns } from '../support/kernels.ts'
 
@@ -59,20 +59,22 @@ describe('formats of the package', () => {
 
   /** Without sketches, of which a device compiles another for some data: what is tried here is formats. */
   const agrees = async (kernel: Kernel, exact: boolean, tensors: (k: number) => object): Promise<void> => {
-    for (const device of present) await agreesOn(device, await kernel.compileSchedule(device), exact, tensors)
+    for (const device of present)
+      await agreesOn(device, await kernel.build(device, { auto: false }), exact, tensors)
   }
 
   const agreesOn = async (
     device: Device,
-    compiled: CompiledKernel,
+    compiled: Built,
     exact: boolean,
     tensors: (k: number) => object,
     of: readonly Pattern[] = patterns(),
   ): Promise<void> => {
     for (const [k, p] of patterns().entries()) {
       if (!of.some(({ name }) => name === p.name)) continue
-      const prepared = await compiled.prepare({
-        tensors: { A: matrix(p, (exact ? integers : normals)(p.rows.length, 2)), ...tensors(k) },
+      const prepared = await compiled.bind({
+        A: matrix(p, (exact ? integers : normals)(p.rows.length, 2)),
+        ...tensors(k),
       })
       const v = await prepared.verify()
       prepared.free()
@@ -94,7 +96,7 @@ describe('formats of the package', () => {
   test.for(sample(cases, 1))('%s %o as an input, default schedule', async ([name, args]) => {
     const kernel = spmm.as('A', formats.get(name)!, ...args)
     for (const device of present)
-      await agreesOn(device, await kernel.compile(device), true, (k) => rows(k, 5), sample(patterns(), 3))
+      await agreesOn(device, await kernel.build(device), true, (k) => rows(k, 5), sample(patterns(), 3))
   })
 
   test.for(sample(cases, 8))('%s %o as an input', ([name, args]) =>

@@ -1,6 +1,8 @@
 /** Pairs of groups that are added up by rows without atomics: any structure and any shares, against the reference. */
+
 import fc from 'fast-check'
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { flatInputs } from '../../src/api/inputs/flat-inputs.ts'
 import { coords, type Device, devices, load } from '../../src/node.ts'
 import { runs } from '../support/cases.ts'
 import { integers } from '../support/kernels.ts'
@@ -85,9 +87,9 @@ test.each([
     await fc.assert(
       fc.asyncProperty(call, fc.array(cases, { minLength: 1, maxLength: 4 }), async (c, all) => {
         const kernel = (await load(`kernels/${c.file}.spt`)).kernel(c.kernel).schedule(c.schedule, ...c.args)
-        const compiled = await kernel.compile(present[device]!)
+        const compiled = await kernel.build(present[device]!)
         for (const each of all) {
-          const prepared = await compiled.prepare(inputsOf(each))
+          const prepared = await compiled.bind(...flatInputs(inputsOf(each)))
           const v = await prepared.verify()
           prepared.free()
           expect([v.problems, v.maxAbsoluteError]).toEqual([[], 0])

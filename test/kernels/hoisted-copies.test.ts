@@ -39,9 +39,11 @@ describe('guards of shared-memory copies in bounded loops', () => {
     'of gathered rows',
     async (which, cols, tile, d, scope) => {
       const p = patterns()[which]!
-      const prepared = await (await outsideFeatures(cols, tile, scope).compile(cpu)).prepare({
-        tensors: { A: matrix(p, integers(p.rows.length, 2)), B: integers(p.n * d, 3) },
-        params: { d, n: p.n },
+      const prepared = await (await outsideFeatures(cols, tile, scope).build(cpu)).bind({
+        A: matrix(p, integers(p.rows.length, 2)),
+        B: integers(p.n * d, 3),
+        d,
+        n: p.n,
       })
       const v = await prepared.verify()
       expect([v.problems, v.maxAbsoluteError]).toEqual([[], 0])
@@ -51,9 +53,13 @@ describe('guards of shared-memory copies in bounded loops', () => {
   property.prop([small, small, scopes, fc.nat(20), fc.nat(20), fc.nat(20)], { numRuns: runs(20) })(
     'of directly addressed rows',
     async (block, depth, scope, m, n, k) => {
-      const prepared = await (await tiles(block, depth, scope).compile(cpu)).prepare({
-        tensors: { A: integers(m * k, 2), B: integers(k * n, 3) },
-        params: { m, n, k, alpha: 2 },
+      const prepared = await (await tiles(block, depth, scope).build(cpu)).bind({
+        A: integers(m * k, 2),
+        B: integers(k * n, 3),
+        m,
+        n,
+        k,
+        alpha: 2,
       })
       const v = await prepared.verify()
       expect([v.problems, v.maxAbsoluteError]).toEqual([[], 0])

@@ -1,6 +1,6 @@
 /** A write to an element that does not exist ends the run with an error, on every device and under schedules. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import type { RunInputs } from '../../src/api/compiled/compiled.ts'
+import type { RunInputs } from '../../src/api/inputs/bound-inputs.ts'
 import { SptError } from '../../src/ast/diagnostics/diagnostic.ts'
 import { constant, type Expr, load as element, int, lt } from '../../src/ir/expressions/expr.ts'
 import { print2 } from '../../src/ir/print/print-stage2.ts'
@@ -91,9 +91,9 @@ const pattern = (columns: readonly (readonly [number, number])[], values: readon
 
 /** What the run of a kernel ends with: its outputs, or the code and message of the error. */
 async function outcome(kernel: Kernel, device: Device, tensors: Tensors, params: Params): Promise<unknown> {
-  const compiled = await kernel.compile(device)
+  const compiled = await kernel.build(device)
   try {
-    const out = await compiled.run({ tensors, params })
+    const out = await compiled({ ...tensors, ...params })
     return Object.values(out).map((t) => [...t.values!])
   } catch (e) {
     if (!(e instanceof SptError)) throw e
@@ -144,22 +144,20 @@ describe('lost writes (elements that the output format does not store)', () => {
     const X = dense([2], Float32Array.of(1, 2))
     const lacks = { A: pattern(at, [1, 0, 3]), X, k: pattern([at[0], at[2]]) }
     for (const o of await everywhere('combine', lacks)) expect(o).toEqual([[3, 9]])
-    const compiled = await program.kernel('combine').compile(present[0]!)
-    const prepared = await compiled.prepare({ tensors: lacks })
+    const compiled = await program.kernel('combine').build(present[0]!)
+    const prepared = await compiled.bind(lacks)
     expect(await prepared.verify()).toMatchObject({ ok: true })
     // What is named is what is lost: not the identity that came before it.
-    const other = await compiled.prepare({
-      tensors: {
-        ...lacks,
-        A: pattern(
-          [
-            [0, 1],
-            [0, 4],
-            [1, 2],
-          ],
-          [1, 0, 3],
-        ),
-      },
+    const other = await compiled.bind({
+      ...lacks,
+      A: pattern(
+        [
+          [0, 1],
+          [0, 4],
+          [1, 2],
+        ],
+        [1, 0, 3],
+      ),
     })
     await expect(other.run()).rejects.toThrow('B[1, 2] is written')
     for (const p of [prepared, other]) p.free()
@@ -167,14 +165,11 @@ describe('lost writes (elements that the output format does not store)', () => {
   })
 
   test('the error states that a large problem was not checked against the reference', async () => {
-    const compiled = await program.kernel('scatter').compile(present[0]!)
+    const compiled = await program.kernel('scatter').build(present[0]!)
     const late = async (n: number, d: number): Promise<string | undefined> => {
       const to = new Int32Array(n)
       to[n - 1] = 3
-      const prepared = await compiled.prepare({
-        tensors: { to, X: new Float32Array(n * d).fill(1) },
-        params: { m: 3, d },
-      })
+      const prepared = await compiled.bind({ to, X: new Float32Array(n * d).fill(1), m: 3, d })
       const error = await prepared.run().catch((e: unknown) => e)
       prepared.free()
       expect(error).toBeInstanceOf(SptError)
@@ -219,13 +214,13 @@ describe('lost writes (elements that the output format does not store)', () => {
       for (const schedule of [null, ...kernel.schedules])
         for (const d of present) {
           const what = `${outside} ${schedule} ${d.kind}`
-          const compiled = await (schedule === null ? kernel : kernel.schedule(schedule)).compile(d)
+          const compiled = await (schedule === null ? kernel : kernel.schedule(schedule)).build(d)
           const to = Int32Array.of(0, 1, 2, outside, 1, 0)
-          const prepared = await compiled.prepare({ tensors: { to, X }, params: { m: 3, d: 2 } })
+          const prepared = await compiled.bind({ to, X, m: 3, d: 2 })
           await expect(prepared.run(), what).rejects.toThrow(
             `scatter writes elements of Y that do not exist: Y[${outside}] is written`,
           )
-          expect([...(await prepared.read('Y')).values!], what).toEqual([26, 26, 11])
+          expect([...(await prepared.get('Y')).values!], what).toEqual([26, 26, 11])
           prepared.free()
           compiled.release()
         }
@@ -273,12 +268,12 @@ describe('lost writes (elements that the output format does not store)', () => {
       for (const combined of [false, true]) {
         const diagonals = own.kernel().as('A', 'dia')
         const kernel = combined ? diagonals.combine('B') : diagonals
-        const compiled = await kernel.compile(d)
-        const prepared = await compiled.prepare({ tensors: { A, k: coords([3, 3], at, null) } })
+        const compiled = await kernel.build(d)
+        const prepared = await compiled.bind({ A, k: coords([3, 3], at, null) })
         await prepared.run()
-        expect([...(await prepared.read('B')).values!]).toEqual([1, 2, 3])
+        expect([...(await prepared.get('B')).values!]).toEqual([1, 2, 3])
         prepared.free()
-        const less = await compiled.prepare({ tensors: { A, k: elsewhere } })
+        const less = await compiled.bind({ A, k: elsewhere })
         await expect(less.run()).rejects.toThrow('B[2, 0] is written')
         less.free()
         compiled.release()

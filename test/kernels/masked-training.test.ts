@@ -158,24 +158,22 @@ test.each(sample(TRAINED, 3))(
       const kernel = (await load('kernels/masked-training.spt'))
         .kernel('masked_training')
         .schedule(schedule, ...args)
-      const compiled = await kernel.compile(device)
-      const prepared = await compiled.prepare({
-        tensors: {
-          X: dense([tokens, inputs], X),
-          T: dense([tokens, outputs], T),
-          W: dense([outputs, inputs], given),
-          M: dense([outputs, inputs], new Float32Array(outputs * inputs)),
-        },
-        params: { rate },
+      const compiled = await kernel.build(device)
+      const prepared = await compiled.bind({
+        X: dense([tokens, inputs], X),
+        T: dense([tokens, outputs], T),
+        W: dense([outputs, inputs], given),
+        M: dense([outputs, inputs], new Float32Array(outputs * inputs)),
+        rate,
       })
       for (const [k, held] of masks.entries()) {
         // All of what is a number.
         const M = maskOf(outputs, inputs, k === 3 ? (o, p) => !dead(o * inputs + p) : held)
-        await prepared.write('M', M)
+        await prepared.set('M', M)
         await prepared.run()
         const expected = step(sizes, { X, T, M, W, rate })
         const read = async (name: string): Promise<number[]> =>
-          Array.from((await prepared.read(name)).values as Float32Array)
+          Array.from((await prepared.get(name)).values as Float32Array)
         const close = (got: number[], by: readonly number[]): void => {
           for (const [e, x] of by.entries())
             if (Number.isNaN(x)) expect(got[e]).toBeNaN()

@@ -1,5 +1,7 @@
 /** Sparse matrix times vector and matrix, sampled products, dense products. */
+
 import { expect, test } from 'vitest'
+import { flatInputs } from '../../src/api/inputs/flat-inputs.ts'
 import { devices, load, readTensor, useCostModel } from '../../src/node.ts'
 import { sample } from '../support/cases.ts'
 import type { KernelCase, Pattern } from '../support/kernels.ts'
@@ -72,10 +74,10 @@ test.each(sample([1, 2, 5, 40], 2))(
     const kernel = (await load('kernels/spmm.spt')).kernel('spmm').schedule('persistent', grid, 2, 4, 4, 2)
     for (const kind of ['cpu', 'webgpu'] as const) {
       const device = await devices[kind]()
-      const compiled = await kernel.compile(device)
+      const compiled = await kernel.build(device)
       for (const p of patterns()) {
         const tensors = { A: matrix(p, integers(p.rows.length, 2)), B: integers(p.n * 20, 3) }
-        const prepared = await compiled.prepare({ tensors, params: { d: 20, n: p.n } })
+        const prepared = await compiled.bind({ ...tensors, d: 20, n: p.n })
         const v = await prepared.verify()
         expect([p.name, v.problems, v.maxAbsoluteError]).toEqual([p.name, [], 0])
         prepared.free()
@@ -96,12 +98,12 @@ test.each(sample([1, 3, 8, 12], 2))('spmm of rows of length %i agrees on cpu and
   const tensors = { A: matrix(of, integers(rows.length, 2)), B: integers(n * d, 3) }
   const equal = { tensors, params: { m, n, d } }
   useCostModel('cuda', null)
-  expect((await spmm.choose('cuda', equal)).selection.schedule).toBe('fixed_length')
+  expect((await spmm.choose('cuda', ...flatInputs(equal))).selection.schedule).toBe('fixed_length')
   useCostModel('cuda', undefined)
   for (const kind of ['cpu', 'webgpu'] as const) {
     const device = await devices[kind]()
-    const compiled = await spmm.schedule('fixed_length', w, 4, 2, 4, 2).compile(device)
-    const prepared = await compiled.prepare(equal)
+    const compiled = await spmm.schedule('fixed_length', w, 4, 2, 4, 2).build(device)
+    const prepared = await compiled.bind(...flatInputs(equal))
     const v = await prepared.verify()
     expect([v.problems, v.maxAbsoluteError]).toEqual([[], 0])
     prepared.free()

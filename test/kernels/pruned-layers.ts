@@ -1,7 +1,10 @@
 /** Layers that are pruned in tiles: how they are drawn, their masks, what they compute by a plain loop and on a device. */
+
 import fc from 'fast-check'
 import { expect } from 'vitest'
-import { coords, type Device, dense, type RunInputs, type SptProgram } from '../../src/node.ts'
+import type { RunInputs } from '../../src/api/inputs/bound-inputs.ts'
+import { flatInputs } from '../../src/api/inputs/flat-inputs.ts'
+import { coords, type Device, dense, type SptProgram } from '../../src/node.ts'
 import { type CoordTensor, decoder } from '../../src/storage/tensor.ts'
 
 /** Weights n × k, what of them is kept, biases; X comes by k and m. */
@@ -113,15 +116,15 @@ export async function outputsOn(
   const compiled = await program
     .kernel(kernel)
     .schedule(schedule, ...args)
-    .compile(device)
+    .build(device)
   try {
     const found: number[][] = []
     for (const { inputs, finite } of all) {
-      const prepared = await compiled.prepare(inputs)
+      const prepared = await compiled.bind(...flatInputs(inputs))
       try {
         if (finite) expect((await prepared.verify()).maxAbsoluteError).toBe(0)
         else await prepared.run()
-        const { dtype, values } = await prepared.read('Y')
+        const { dtype, values } = await prepared.get('Y')
         const read = decoder(dtype)
         found.push(Array.from(values!, (x) => (read ? read(x) : Number(x)) + 0))
       } finally {

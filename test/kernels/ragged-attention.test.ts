@@ -1,5 +1,7 @@
 /** Attention over packed sequences: wherever they end, and however many there are. */
+
 import { expect, test } from 'vitest'
+import { flatInputs } from '../../src/api/inputs/flat-inputs.ts'
 import { dense, load } from '../../src/node.ts'
 import { createCpuDevice } from '../../src/runtime/cpu/device.ts'
 import { createNodeWebGpu } from '../../src/runtime/webgpu/node.ts'
@@ -151,11 +153,11 @@ const SMALL = [
 test.each(sample(SMALL, 4))('%s.%s on webgpu, in small tiles', async (name, schedule, args, b, d) => {
   const device = await createNodeWebGpu()
   const kernel = (await load('kernels/ragged-attention.spt')).kernel(name)
-  const compiled = await kernel.schedule(schedule, ...args).compile(device)
+  const compiled = await kernel.schedule(schedule, ...args).build(device)
   const draw = name.endsWith('<f16>') ? inHalf : inputs
   for (const ends of [[3, 3, 17], [32], [], [8, 16]]) {
     const given = draw({ blocks: 32 / b, b, heads: 2, d, e: b, ends }, ends.length % 2)
-    const prepared = await compiled.prepare(given)
+    const prepared = await compiled.bind(...flatInputs(given))
     await prepared.run()
     expect(await prepared.verify()).toMatchObject({ problems: [], undecided: 0 })
     prepared.free()
@@ -174,8 +176,8 @@ test.each([
     const of = { blocks: 5, b: 4, heads: 2, d: 3, e: 8 }
     const device = on === 'cpu' ? createCpuDevice() : await createNodeWebGpu()
     const kernel = (await load('kernels/ragged-attention.spt')).kernel('ragged_attention')
-    const compiled = await kernel.schedule(name, ...args).compile(device)
-    const prepared = await compiled.prepare(inputs({ ...of, ends: [20, 20, 20] }, 1))
+    const compiled = await kernel.schedule(name, ...args).build(device)
+    const prepared = await compiled.bind(...flatInputs(inputs({ ...of, ends: [20, 20, 20] }, 1)))
     for (const ends of [
       [3, 3, 17],
       [0, 0, 0],
@@ -185,12 +187,12 @@ test.each([
     ]) {
       const { E, V } = inputs({ ...of, ends }, 1).tensors
       // The first sequence holds more than the others: none but its own rows do then.
-      await prepared.write('E', E.values as Int32Array)
-      await prepared.write('V', (V.values as Float32Array).fill(32, 0, ends[0]! * of.heads * of.e))
+      await prepared.set('E', E.values as Int32Array)
+      await prepared.set('V', (V.values as Float32Array).fill(32, 0, ends[0]! * of.heads * of.e))
       await prepared.run()
       const verified = await prepared.verify()
       expect(verified.problems).toEqual([])
-      const O = (await prepared.read('O')).values as Float32Array
+      const O = (await prepared.get('O')).values as Float32Array
       const own = (t: number): number => ends.filter((end) => end <= t).length
       const counts = (_: number, i: number, j: number): boolean => own(i) === own(j) && own(i) < 3 && j <= i
       const q = inputs({ ...of, ends: [20] }, 1).tensors.Q.values as Float32Array

@@ -44,8 +44,8 @@ test('softmax of a row of 4 equal elements is 1/4, and of a row of -inf is 0', a
   )
   for (const device of [await devices.cpu(), await devices.webgpu()]) {
     for (const s of program.kernel().schedules) {
-      const compiled = await program.kernel().schedule(s).compile(device)
-      const { P } = await compiled.run({ tensors: { A } })
+      const compiled = await program.kernel().schedule(s).build(device)
+      const { P } = await compiled({ A })
       expect([...P!.values!], `${s} on ${device.kind}`).toEqual([0.25, 0.25, 0.25, 0.25, 0, 0])
       compiled.release()
     }

@@ -23,7 +23,7 @@ kernel twins(m: size, n: size) {
 }`
 
 test('a pair stored in one of two tensors is visible to both', async () => {
-  const compiled = await (await load(SOURCE)).kernel('both').compile(await devices.cpu())
+  const compiled = await (await load(SOURCE)).kernel('both').build(await devices.cpu())
   const A = coords(
     [3, 4, 2],
     [
@@ -41,9 +41,9 @@ test('a pair stored in one of two tensors is visible to both', async () => {
     ],
     [4, 5],
   )
-  const prepared = await compiled.prepare({ tensors: { A, B } })
+  const prepared = await compiled.bind({ A, B })
   expect((await prepared.verify()).problems).toEqual([])
-  const C = await prepared.read('C')
+  const C = await prepared.get('C')
   expect(C.kind === 'coords' && C.coords.map((c) => [...c])).toEqual([
     [0, 0, 1, 2],
     [1, 2, 0, 3],
@@ -52,15 +52,14 @@ test('a pair stored in one of two tensors is visible to both', async () => {
 })
 
 test('index arrays of equal length and different contents are rejected', async () => {
-  const compiled = await (await load(SOURCE)).kernel('twins').compile(await devices.cpu())
+  const compiled = await (await load(SOURCE)).kernel('twins').build(await devices.cpu())
   const csr = (indptr: number[], indices: number[]) =>
     stored(
       [2, 4],
       { j: { indptr: Int32Array.from(indptr), indices: Int32Array.from(indices) } },
       Float32Array.of(1, 2),
     )
-  const run = (a: [number[], number[]], b: [number[], number[]]) =>
-    compiled.run({ tensors: { A: csr(...a), B: csr(...b) } })
+  const run = (a: [number[], number[]], b: [number[], number[]]) => compiled({ A: csr(...a), B: csr(...b) })
   expect([
     ...(
       await run(

@@ -37,7 +37,7 @@ describe.each(
 )('%s.%s', (name, spaceName) => {
   const kernel = kernels.get(name)!
   const on = (where: 'cpu' | 'cuda', p: Pattern): Promise<Space<Kernel>> =>
-    kernel.space(spaceName).bind(where, { tensors: DATA[name]!(p), params: sizesOf(name, p), processors: 4 })
+    kernel.space(spaceName).bind(where, { ...DATA[name]!(p), ...sizesOf(name, p) }, { processors: 4 })
 
   test('has points with legal steps', async () => {
     const space = await on(spaceName === 'cpu_space' ? 'cpu' : 'cuda', patterns().at(-1)!)
@@ -56,10 +56,10 @@ describe.each(
       const point = samplePoint(space, next)!
       const compiled = await space
         .kernel(point)
-        .compileSchedule(cpu)
+        .build(cpu, { auto: false })
         .catch((e: unknown) => exchanging(e))
       if (!compiled) continue
-      const prepared = await compiled.prepare({ tensors: DATA[name]!(p), params: sizesOf(name, p) })
+      const prepared = await compiled.bind({ ...DATA[name]!(p), ...sizesOf(name, p) })
       const { ok } = await prepared.verify()
       expect(ok, JSON.stringify([p.name, point])).toBe(true)
     }
@@ -90,7 +90,7 @@ test.each(['spmm', 'sddmm'])('the search space of %s contains the hand-tuned sch
   const space = await kernels
     .get(name)!
     .space('gpu_space')
-    .bind('cuda', { params: sizes, statistics, processors: 132 })
+    .bind('cuda', sizes, { statistics, processors: 132 })
   const calls = new Set<string>()
   for (const p of points(space)) calls.add(callOf(String(p.use), p, sizes))
   const suites = JSON.parse(readFileSync('bench/candidates.json', 'utf8'))

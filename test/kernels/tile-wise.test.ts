@@ -1,6 +1,8 @@
 /** Layers that are pruned in tiles: masks of the pruner and made by hand, against a plain loop and the reference. */
+
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { flatInputs } from '../../src/api/inputs/flat-inputs.ts'
 import { coords, type Device, devices, load, type SptProgram } from '../../src/node.ts'
 import { isTileWise, layersFromValues, prune, tileWise } from '../../src/prune.ts'
 import { runs, sample } from '../support/cases.ts'
@@ -264,7 +266,7 @@ test('at low sparsity `auto` selects the dense schedule', async () => {
       features: ['f16'],
       processors: 132,
     }
-    const { selection } = await auto.choose('cuda', given)
+    const { selection } = await auto.choose('cuda', ...flatInputs(given))
     return [selection.text, selection.values['fill_ratio(W, tile_wise(128, 64))']]
   }
   expect(await taken(1, 256)).toEqual(['dense', 1])
@@ -276,7 +278,7 @@ test('at low sparsity `auto` selects the dense schedule', async () => {
   const before = async (m: number, n: number, capability: number) => {
     const W = coords([n, 64], [[0], [0]], null, 'f16')
     const given = { tensors: { W }, params: { m, low: 0 }, capability, features: ['f16'] }
-    return (await auto.choose('cuda', given)).selection.text
+    return (await auto.choose('cuda', ...flatInputs(given))).selection.text
   }
   expect(await before(128, 128, 8.0)).toBe('mma')
   expect(await before(8, 100, 8.9)).toBe('mma(m_by = 8, n_by = 1)')

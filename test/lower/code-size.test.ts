@@ -1,5 +1,7 @@
 /** Short programs that could become long ones: what is shared stays shared, what is written out has a budget. */
+
 import { expect, test } from 'vitest'
+import { flatInputs } from '../../src/api/inputs/flat-inputs.ts'
 import { countText } from '../../src/ir/code-size-budgets.ts'
 import { walkStmts } from '../../src/ir/statements/tree.ts'
 import { dense, devices, type Kernel, load, SptError, type Tensor } from '../../src/node.ts'
@@ -38,7 +40,7 @@ for (const [name, program] of Object.entries(SHARED)) {
   test(`${name}: correct at every stage`, async () => {
     const k = await scheduledOf(program(10))
     const inputs = inputsOf(k)
-    const prepared = await (await k.compile(cpu)).prepare(inputs)
+    const prepared = await (await k.build(cpu)).bind(...flatInputs(inputs))
     expect((await prepared.verify()).problems).toEqual([])
     // Verifying leaves what is both read and written as it was.
     await prepared.run()

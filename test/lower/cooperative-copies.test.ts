@@ -26,7 +26,7 @@ schedule product.shared(rows = 8, cols = 16, depth = 4) {
 test('every element is filled, with idle threads too', async () => {
   const kernel = (await load(TEXT)).kernel().schedule('shared')
   for (const device of [await devices.cpu(), await devices.webgpu()]) {
-    const compiled = await kernel.compile(device)
+    const compiled = await kernel.build(device)
     for (const [m, n, k] of [
       [1, 1, 1],
       [8, 16, 4],
@@ -36,7 +36,7 @@ test('every element is filled, with idle threads too', async () => {
       [0, 4, 4],
       [4, 4, 0],
     ] as const) {
-      const prepared = await compiled.prepare({ params: { m, n, k }, seed: m + n + k })
+      const prepared = await compiled.bind({ m, n, k }, { seed: m + n + k })
       expect((await prepared.verify()).problems, `${device.kind} ${m} ${n} ${k}`).toEqual([])
       prepared.free()
     }

@@ -39,14 +39,12 @@ for (const [name, axes] of Object.entries(STRUCTURES))
       return e < 0 ? -1 : values[e]!
     })
     for (const device of [await devices.cpu(), await devices.webgpu()]) {
-      const compiled = await program.kernel().compile(device)
-      const { out_ } = await compiled.run({
-        tensors: {
-          A: coords([4, 5], [rows, columns], Int32Array.from(values)),
-          R: Int32Array.from(at, (x) => x[0]),
-          S: Int32Array.from(at, (x) => x[1]),
-        },
-        params: { n: 5 },
+      const compiled = await program.kernel().build(device)
+      const { out_ } = await compiled({
+        A: coords([4, 5], [rows, columns], Int32Array.from(values)),
+        R: Int32Array.from(at, (x) => x[0]),
+        S: Int32Array.from(at, (x) => x[1]),
+        n: 5,
       })
       expect([...out_!.values!]).toEqual(want)
       await device.dispose()

@@ -1,7 +1,7 @@
 /** Dense levels under a parent, bitmaps and pieces of rows: every place and lookup, on devices, under schedules. */
 import { fc } from '@fast-check/vitest'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { type CompiledKernel, coords, devices, load } from '../../src/node.ts'
+import { type Built, coords, devices, load } from '../../src/node.ts'
 import type { Device } from '../../src/runtime/device.ts'
 import { runs } from '../support/cases.ts'
 import { compileTogether, noNvcc } from '../support/nvcc.ts'
@@ -80,7 +80,7 @@ function stored(k: Entries, extent: number, dense: boolean): Map<string, number>
   return out
 }
 
-async function agrees(compiled: CompiledKernel, k: Entries, extent: number, dense: boolean): Promise<void> {
+async function agrees(compiled: Built, k: Entries, extent: number, dense: boolean): Promise<void> {
   const A = stored(k, extent, dense)
   const w = Int32Array.from({ length: extent }, (_, e) => (e % 5) + 1)
   const L = new Array<number>(k.m * k.n * extent).fill(-7)
@@ -100,7 +100,7 @@ async function agrees(compiled: CompiledKernel, k: Entries, extent: number, dens
     ),
     w,
   }
-  const out = await compiled.run({ tensors, params: { m: k.m, n: k.n } })
+  const out = await compiled({ ...tensors, m: k.m, n: k.n })
   expect([...out.S!.values!], 'S').toEqual(S)
   expect([...out.L!.values!], 'L').toEqual(L)
   expect([...out.T!.values!], 'T').toEqual(T)
@@ -117,7 +117,7 @@ async function everywhere(text: string, extent: number, dense: boolean): Promise
   for (const schedule of [null, 'threads'])
     for (const device of schedule === null || extent > 100 ? all.slice(0, 1) : all) {
       const kernel = schedule ? program.kernel().schedule(schedule) : program.kernel()
-      const compiled = await kernel.compile(device)
+      const compiled = await kernel.build(device)
       const check = fc.asyncProperty(entriesOf(extent), (k) => agrees(compiled, k, extent, dense))
       await fc.assert(check, { numRuns: runs(3) })
       compiled.release()
@@ -174,8 +174,8 @@ kernel k(m: size) {
   want[35] = 1 + 2 * 3
   want[2] = 3 * 2
   want[39] = 4 * 3
-  const compiled = await program.kernel().compile(all[0]!)
-  const { T } = await compiled.run({ tensors: { A }, params: { m: 2 } })
+  const compiled = await program.kernel().build(all[0]!)
+  const { T } = await compiled({ A, m: 2 })
   expect([...T!.values!]).toEqual(want)
   compiled.release()
   const ragged = await load(text('sparse_variable(e, m)'))

@@ -1,6 +1,8 @@
 /** Blocks for which a pipelined loop does not run have a version of their own: nothing changes, however many rows are empty. */
+
 import { fc } from '@fast-check/vitest'
 import { expect, test } from 'vitest'
+import { flatInputs } from '../../src/api/inputs/flat-inputs.ts'
 import { coords, dense } from '../../src/api/inputs/tensors.ts'
 import { parseProgram } from '../../src/api/programs/program.ts'
 import { loopsOf } from '../../src/ir/statements/definitions.ts'
@@ -166,12 +168,12 @@ test('empty rows do not change results, and cause no races', async () => {
 test('empty rows among others on WebGPU', async () => {
   const device = await devices.webgpu()
   for (const name of SCHEDULES) {
-    const compiled = await scheduled('rows', name, [4, 2, 3]).compile(device)
+    const compiled = await scheduled('rows', name, [4, 2, 3]).build(device)
     for (const { lengths, n, d, seed } of [
       ...fc.sample(drawnData, 2),
       { lengths: [0, 0], n: 3, d: 5, seed: 1 },
     ]) {
-      const prepared = await compiled.prepare(inputsOf(lengths, n, d, seed))
+      const prepared = await compiled.bind(...flatInputs(inputsOf(lengths, n, d, seed)))
       expect((await prepared.verify()).problems, `${name} ${lengths} ${n} ${d} ${seed}`).toEqual([])
       prepared.free()
     }

@@ -35,10 +35,7 @@ test.each(MEMORIES.flatMap((m) => [[m, ''] as const, [m, 'bind io to block.x, jo
     const kernel = parseProgram(text(memory, `${INSIDE}  ${bound}`))
       .kernel()
       .schedule('s')
-    const prepared = await (await kernel.compile(createCpuDevice())).prepare({
-      params: { m: 8, n: 12 },
-      seed: 1,
-    })
+    const prepared = await (await kernel.build(createCpuDevice())).bind({ m: 8, n: 12 }, { seed: 1 })
     expect((await prepared.verify()).problems).toEqual([])
   },
 )

@@ -65,10 +65,10 @@ test('full and partial tiles agree with the reference', async () => {
         const compiled = await program
           .kernel()
           .schedule(schedule, ...args)
-          .compile(device)
+          .build(device)
         const cells = Array.from({ length: m * n }, (_, e) => e).filter((e) => (e * 31 + seed) % 3 === 0)
         const A = coords([m, n], [cells.map((e) => Math.floor(e / n)), cells.map((e) => e % n)], cells)
-        const prepared = await compiled.prepare({ tensors: { A }, params: { m, n, d }, seed })
+        const prepared = await compiled.bind({ A, m, n, d }, { seed })
         const v = await prepared.verify()
         prepared.free()
         expect(v.problems).toEqual([])

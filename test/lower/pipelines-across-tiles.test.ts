@@ -1,6 +1,8 @@
 /** Pipelines that go on into the next tiles: nothing changes, whatever tiles there are and however many rounds each has. */
+
 import { fc } from '@fast-check/vitest'
 import { expect, test } from 'vitest'
+import { flatInputs } from '../../src/api/inputs/flat-inputs.ts'
 import { coords, dense } from '../../src/api/inputs/tensors.ts'
 import { parseProgram } from '../../src/api/programs/program.ts'
 import { devices } from '../../src/node.ts'
@@ -190,12 +192,12 @@ test('idle threads copy for the others', async () => {
 test('copies for the next tiles on WebGPU', async () => {
   const device = await devices.webgpu()
   for (const [kernel, name] of sample(CASES, 2)) {
-    const compiled = await program.kernel(kernel).schedule(name, 2, 2, 2, 3, 2).compile(device)
+    const compiled = await program.kernel(kernel).schedule(name, 2, 2, 2, 3, 2).build(device)
     for (const [m, n, k] of [
       [9, 8, 7],
       [5, 3, 0],
     ] as const) {
-      const prepared = await compiled.prepare(inputsFor(kernel, m, n, k, 3))
+      const prepared = await compiled.bind(...flatInputs(inputsFor(kernel, m, n, k, 3)))
       expect((await prepared.verify()).problems, `${kernel}.${name} ${m} ${n} ${k}`).toEqual([])
       prepared.free()
     }

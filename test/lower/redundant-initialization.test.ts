@@ -1,5 +1,7 @@
 /** Where one nest combines something into every element of a buffer, once, it stores it and nothing is filled before. */
+
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { flatInputs } from '../../src/api/inputs/flat-inputs.ts'
 import { parseProgram } from '../../src/api/programs/program.ts'
 import { coords, type Device, devices } from '../../src/node.ts'
 import { integers } from '../support/kernels.ts'
@@ -85,8 +87,8 @@ describe.each(['cpu', 'webgpu'] as const)('on %s', (kind) => {
     ]
     const j = coords([12, 16], [rows, columns], null)
     const inputs = { tensors: { j, X: integers(12 * 5, 1), Y: integers(16 * 5, 2) }, params: { d: 5 } }
-    const compiled = await program.kernel().schedule(schedule).compile(device)
-    const v = await (await compiled.prepare(inputs)).verify()
+    const compiled = await program.kernel().schedule(schedule).build(device)
+    const v = await (await compiled.bind(...flatInputs(inputs))).verify()
     expect(v.problems).toEqual([])
     expect(v.maxAbsoluteError).toBe(0)
     compiled.release()

@@ -67,23 +67,23 @@ test.each(CASES)('%s %s: %s', async (type, more, body, registers) => {
   const text = textOf(kernel)
   const names = [...text.matchAll(/let (\w+)_at\w* = (?:0|false);/g)].map((x) => x[1])
   expect(names).toEqual(registers)
-  const compiled = await kernel.compile(createCpuDevice())
+  const compiled = await kernel.build(createCpuDevice())
   for (const m of [6, 0])
     for (const n of body.includes(' Y[i]') || body.includes('s[') ? [4, 0] : [4]) {
       const few = { V: DATA.V.slice(0, n), W: DATA.W.slice(0, m), N: DATA.N.slice(0, m) }
       const own = body.includes('Y[') ? { Y: new Float32Array(n).fill(5) } : { s: Float32Array.of(5) }
       const given = more.startsWith('inout') ? { ...few, ...own } : few
-      const prepared = await compiled.prepare({ tensors: given, params: { n, m } })
+      const prepared = await compiled.bind({ ...given, n, m })
       expect((await prepared.verify()).problems, `${n} ${m}\n${text}`).toEqual([])
     }
 })
 
 test('sums in f32 round once', async () => {
   const loaded = await program('f32', 'out', CASES[0]![2])
-  const compiled = await loaded.kernel().compile(createCpuDevice())
+  const compiled = await loaded.kernel().build(createCpuDevice())
   const W = Float32Array.of(16777216, 1, 1, 1, 1)
   const V = new Float32Array(4).fill(1)
-  const { Y } = await compiled.run({ tensors: { V, W, N: new Int32Array(5) }, params: { n: 4, m: 5 } })
+  const { Y } = await compiled({ V, W, N: new Int32Array(5), n: 4, m: 5 })
   expect([...(Y as { values: Float32Array }).values]).toEqual([16777220, 16777220, 16777220, 16777220])
 })
 
@@ -107,7 +107,7 @@ test('the initialisation of an element is kept if the loop is removed', async ()
     buffer A: f32[i, j] in buffer Y: f32[i] out buffer Z: f32[i] inout
     iterate p [i, j] as SR { Y[i] max= A[i, j] Z[i] += A[i, j] }
   }`)
-  const compiled = await loaded.kernel().compile(createCpuDevice())
+  const compiled = await loaded.kernel().build(createCpuDevice())
   const A = coords(
     [4, 1],
     [
@@ -116,6 +116,6 @@ test('the initialisation of an element is kept if the loop is removed', async ()
     ],
     Float32Array.of(1, 2),
   ) // prettier-ignore
-  const prepared = await compiled.prepare({ tensors: { A, Z: dense([4], new Float32Array(4)) } })
+  const prepared = await compiled.bind({ A, Z: dense([4], new Float32Array(4)) })
   expect((await prepared.verify()).problems).toEqual([])
 })

@@ -36,9 +36,9 @@ test.each(
   const kernel = parseProgram(text(condition, allowed, steps))
     .kernel()
     .schedule('s')
-  const compiled = await kernel.compile(createCpuDevice())
+  const compiled = await kernel.build(createCpuDevice())
   for (const c of [0, 1]) {
-    const prepared = await compiled.prepare({ params: { m: 7, n: 8, c }, seed: 1 + c })
+    const prepared = await compiled.bind({ m: 7, n: 8, c }, { seed: 1 + c })
     expect((await prepared.verify()).problems).toEqual([])
   }
 })

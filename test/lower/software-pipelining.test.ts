@@ -1,6 +1,8 @@
 /** Copies of a block in shared memory, and loops that make them ahead: nothing changes, whatever the sizes. */
+
 import { fc } from '@fast-check/vitest'
 import { expect, test } from 'vitest'
+import { flatInputs } from '../../src/api/inputs/flat-inputs.ts'
 import { coords, dense } from '../../src/api/inputs/tensors.ts'
 import { parseProgram } from '../../src/api/programs/program.ts'
 import { Names } from '../../src/ir/expressions/bound-names.ts'
@@ -222,8 +224,8 @@ test('software-pipelined copies on WebGPU', async () => {
       [9, 4, 0],
     ] as const) {
       const args = argsOf(kernel, name, [2, 2, 3])
-      const compiled = await scheduled(kernel, name, args).compile(device)
-      const prepared = await compiled.prepare(inputsOf(kernel, ...sizesOf(name, [m, n, k]), 3))
+      const compiled = await scheduled(kernel, name, args).build(device)
+      const prepared = await compiled.bind(...flatInputs(inputsOf(kernel, ...sizesOf(name, [m, n, k]), 3)))
       expect((await prepared.verify()).problems, `${kernel}.${name} ${m} ${n} ${k}`).toEqual([])
       prepared.free()
     }

@@ -1,12 +1,14 @@
 /** One schedule for all sizes: vectors where they are aligned and whole, elements where they are not. */
+
 import { fc } from '@fast-check/vitest'
 import { describe, expect, test } from 'vitest'
+import { flatInputs } from '../../src/api/inputs/flat-inputs.ts'
 import { add, eq, int, load as loadOf, lt, mod, mul, variable } from '../../src/ir/expressions/expr.ts'
 import type { Stmt } from '../../src/ir/statements/loops.ts'
 import { forLoop, when } from '../../src/ir/statements/statement-builders.ts'
 import { stmt } from '../../src/ir/statements/tree.ts'
 import { eliminateConstantBranches } from '../../src/lower/specialise/constant-branches.ts'
-import { type CompiledKernel, coords, type Device, dense, devices, load } from '../../src/node.ts'
+import { type Built, coords, type Device, dense, devices, load } from '../../src/node.ts'
 import { agreeOnAll } from '../properties/agree.ts'
 import { runs } from '../support/cases.ts'
 import { compileTogether, noNvcc } from '../support/nvcc.ts'
@@ -288,16 +290,16 @@ function inputs(kernel: string, { m, n, d, seed, entries }: Sizes) {
 }
 
 async function agree(device: Device, usual: number): Promise<void> {
-  const compiled: (readonly [string, CompiledKernel])[] = []
+  const compiled: (readonly [string, Built])[] = []
   for (const [kernel, name] of SCHEDULES)
     for (const each of [2, 4])
       compiled.push([
         kernel,
-        await program.kernel(kernel).schedule(name, each).compileSchedule(device),
+        await program.kernel(kernel).schedule(name, each).build(device, { auto: false }),
       ] as const)
   await fc.assert(
     fc.asyncProperty(sizes, fc.constantFrom(...compiled), async (s, [kernel, c]) => {
-      const prepared = await c.prepare(inputs(kernel, s))
+      const prepared = await c.bind(...flatInputs(inputs(kernel, s)))
       expect((await prepared.verify()).ok).toBe(true)
       prepared.free()
     }),

@@ -1,6 +1,8 @@
 /** What schedules require of sizes, accesses to neighbours at once, and rounds that are whole. */
+
 import { fc } from '@fast-check/vitest'
 import { describe, expect, test } from 'vitest'
+import { flatInputs } from '../../src/api/inputs/flat-inputs.ts'
 import { coords, devices, load } from '../../src/node.ts'
 import { runs } from '../support/cases.ts'
 
@@ -112,9 +114,11 @@ describe('require', () => {
 
   test('rejects other sizes before anything runs', async () => {
     const device = await devices.cpu()
-    const compiled = await kernel('fours').compile(device)
+    const compiled = await kernel('fours').build(device)
     const given = inputs({ m: 2, n: 2, seed: 1, entries: [[0, 1]] }, 6)
-    await expect(compiled.run(given)).rejects.toThrow(/run\/requirement|requires d % 4 == 0, and d is 6/)
+    await expect(compiled(...flatInputs(given))).rejects.toThrow(
+      /run\/requirement|requires d % 4 == 0, and d is 6/,
+    )
     compiled.release()
   })
 
@@ -167,13 +171,11 @@ schedule twice.fours {
 
   test('give equal results on a device with vectors', async () => {
     const device = await devices.webgpu()
-    const compiled = await Promise.all(
-      ['fours', 'eight', 'shared_sums'].map((n) => kernel(n).compile(device)),
-    )
+    const compiled = await Promise.all(['fours', 'eight', 'shared_sums'].map((n) => kernel(n).build(device)))
     await fc.assert(
       fc.asyncProperty(graph, async (g) => {
         for (const c of compiled) {
-          const prepared = await c.prepare(inputs(g, 8))
+          const prepared = await c.bind(...flatInputs(inputs(g, 8)))
           expect((await prepared.verify()).ok).toBe(true)
           prepared.free()
         }
@@ -202,8 +204,8 @@ describe('iterations', () => {
     )
     await fc.assert(
       fc.asyncProperty(graph, cases, async (g, [name, by]) => {
-        const compiled = await kernel(name, ...(name === 'twelve' ? [] : [by])).compile(device)
-        const prepared = await compiled.prepare(inputs(g, 12))
+        const compiled = await kernel(name, ...(name === 'twelve' ? [] : [by])).build(device)
+        const prepared = await compiled.bind(...flatInputs(inputs(g, 12)))
         expect((await prepared.verify()).ok).toBe(true)
         prepared.free()
         compiled.release()

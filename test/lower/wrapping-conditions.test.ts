@@ -45,8 +45,8 @@ test('conditions of the program, with any wrapping', async () => {
           iterate all [v, w] as SS where (i32(v) * ${size} ${sign} (${r}) < n) { Y[v, w] = 1 + v }
         }
         schedule k.s { ${schedule} }`
-        const compiled = await parseProgram(text).kernel().schedule('s').compile(cpu)
-        const prepared = await compiled.prepare({ params: { n, m } })
+        const compiled = await parseProgram(text).kernel().schedule('s').build(cpu)
+        const prepared = await compiled.bind({ n, m })
         expect((await prepared.verify()).problems).toEqual([])
         prepared.free()
         compiled.release()

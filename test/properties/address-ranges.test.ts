@@ -220,8 +220,8 @@ test.each([
   const plan = scheduled.compilation.planFor(TARGETS.js.lowering)
   if (message !== null) expect(() => checkRanges(checked(plan), sizes)).toThrow(message)
   expect(checkRanges(checked(plan), sizes, true)).toBe(message !== null)
-  const compiled = await scheduled.compile(createCpuDevice())
-  expect(compiled.estimateBytes({ params: { m, n } })).toBeGreaterThan(0)
+  const compiled = await scheduled.build(createCpuDevice())
+  expect(compiled.estimateBytes({ m, n })).toBeGreaterThan(0)
 })
 
 const OPS: readonly BinaryOp[] = [

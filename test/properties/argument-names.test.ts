@@ -137,12 +137,12 @@ test('a list may have any name', async () => {
         return
       }
       const kernel = program.kernel('k').as('A', use)
-      const compiled = await kernel.compileSchedule(device)
+      const compiled = await kernel.build(device, { auto: false })
       const check = async (tensors: Record<string, Tensor | Int32Array>): Promise<void> => {
-        const bound = await compiled.prepare({ tensors, params: { [size]: 6, n: 8 } })
+        const bound = await compiled.bind({ ...tensors, [size]: 6, n: 8 })
         await bound.run()
-        expect((await bound.read('C')).values).toEqual(sums)
-        expect((await bound.read('D')).values).toEqual(most)
+        expect((await bound.get('C')).values).toEqual(sums)
+        expect((await bound.get('D')).values).toEqual(most)
         expect((await bound.verify()).problems).toEqual([])
         bound.free()
       }
@@ -221,11 +221,11 @@ test('lists of two formats have names of each other', async () => {
         cells.reduce((s, _, k) => (T.coords[0]![k] === i ? Math.max(s, values[k]! - 100) : s), -(2 ** 31)),
       )
       const kernel = program.kernel('k').as('A', `seg(${names[0]})`).as('B', `seg(${names[1]})`)
-      const compiled = await kernel.compileSchedule(device)
+      const compiled = await kernel.build(device, { auto: false })
       const check = async (tensors: Record<string, Tensor | Int32Array>): Promise<void> => {
-        const bound = await compiled.prepare({ tensors, params: { m: 6, n: 8, o: 6, p: 8 } })
+        const bound = await compiled.bind({ ...tensors, m: 6, n: 8, o: 6, p: 8 })
         await bound.run()
-        for (const of of ['C', 'D']) expect((await bound.read(of)).values).toEqual(most)
+        for (const of of ['C', 'D']) expect((await bound.get(of)).values).toEqual(most)
         expect((await bound.verify()).problems).toEqual([])
         bound.free()
       }

@@ -72,9 +72,9 @@ test.each([...FOUND, ...BESIDES])('%s', async (body) => {
   ${body}
 }`)
   const device = createCpuDevice()
-  const compiled = await program.kernel().compile(device)
+  const compiled = await program.kernel().build(device)
   const V = Float32Array.of(-1, 2, 0, 3, -2, 1)
-  const prepared = await compiled.prepare({ tensors: { V, W: Float32Array.of(1, 2, 3) }, params: { a: -1 } })
+  const prepared = await compiled.bind({ V, W: Float32Array.of(1, 2, 3), a: -1 })
   expect((await prepared.verify()).problems).toEqual([])
 })
 

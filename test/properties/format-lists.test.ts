@@ -465,7 +465,7 @@ describe.each(TEXTS)('%s: padding has no effect', (_, text) => {
     const compiled = await program
       .kernel('spmv')
       .schedule('s')
-      .compile(await devices.cpu())
+      .build(await devices.cpu())
     await fc.assert(
       fc.asyncProperty(matrices, async (drawn) => {
         const A = fitting(drawn, text, h, s)
@@ -475,9 +475,9 @@ describe.each(TEXTS)('%s: padding has no effect', (_, text) => {
         const y = new Float32Array(m)
         for (const [e, i] of A.coords[0]!.entries()) y[i]! += Number(A.values![e]) * x[A.coords[1]![e]!]!
         const tensors = { A: coords([...A.shape], A.coords, Float32Array.from(A.values!)), x: dense([n], x) }
-        const prepared = await compiled.prepare({ tensors })
+        const prepared = await compiled.bind(tensors)
         await prepared.run()
-        expect([...((await prepared.read('y')).values ?? [])]).toEqual([...y])
+        expect([...((await prepared.get('y')).values ?? [])]).toEqual([...y])
         prepared.free()
       }),
       { numRuns: costly(8) },

@@ -1,7 +1,7 @@
 /** Calls that nobody awaits, on kernels that share what is resident: as if each came after the other, also after one that had too little room. */
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { type CompiledKernel, type Device, dense, devices, load, type SptError } from '../../src/node.ts'
+import { type Built, type Device, dense, devices, load, type SptError } from '../../src/node.ts'
 import { Choices } from '../support/choices.ts'
 import { KERNELS, LIVE, matrix } from './live-gen.ts'
 import { numbers, parameters } from './property-cases.ts'
@@ -54,13 +54,13 @@ const codeOf = (run: Promise<void>): Promise<string> =>
 
 describe.each(['cpu', 'webgpu'] as const)('on %s', (kind) => {
   let device: Device
-  let compiled: Readonly<Record<'rectify' | 'tight' | 'fused', CompiledKernel>>
+  let compiled: Readonly<Record<'rectify' | 'tight' | 'fused', Built>>
   beforeAll(async () => {
     device = await devices[kind]()
     const program = await load(TEXT)
-    const of = (schedule: string) => program.kernel('product').schedule(schedule).compile(device)
+    const of = (schedule: string) => program.kernel('product').schedule(schedule).build(device)
     compiled = {
-      rectify: await program.kernel('rectify').compile(device),
+      rectify: await program.kernel('rectify').build(device),
       tight: await of('tight'),
       fused: await of('fused'),
     }
@@ -79,10 +79,10 @@ describe.each(['cpu', 'webgpu'] as const)('on %s', (kind) => {
           return held.map((x, e) => ((e % K) % few === 0 && few > 3 ? x : few === 3 ? x : -0))
         }
         let [x, b] = [sparse(), some()]
-        const rectify = await compiled.rectify.prepare({ tensors: { X: dense([M, K], x) } })
+        const rectify = await compiled.rectify.bind({ X: dense([M, K], x) })
         const A = rectify.output('Y')
-        const tight = await compiled.tight.prepare({ tensors: { A, B: dense([K, N], b) } })
-        const fused = await compiled.fused.prepare({ tensors: { A, B: dense([K, N], b) } })
+        const tight = await compiled.tight.bind({ A, B: dense([K, N], b) })
+        const fused = await compiled.fused.bind({ A, B: dense([K, N], b) })
         const all = [rectify, tight, fused] as const
         const graphs = await Promise.all(all.map((p) => p.graph()))
         try {
@@ -99,12 +99,12 @@ describe.each(['cpu', 'webgpu'] as const)('on %s', (kind) => {
             pending.push(got.then((x) => expect(x, said.join(', ')).toEqual(wanted)))
           }
           const values = async (of: typeof tight): Promise<number[]> =>
-            Array.from((await of.read('C')).values!, (x) => Number(x) + 0)
+            Array.from((await of.get('C')).values!, (x) => Number(x) + 0)
           for (let call = 0; call < 24; call++) {
             const what = c.pick(CALLS)
             if (what === 'write X') {
               x = sparse()
-              is(rectify.write('X', x), undefined, what)
+              is(rectify.set('X', x), undefined, what)
             } else if (what === 'rectify') {
               a = rectified(x)
               is(rectify.run(), undefined, what)
@@ -117,7 +117,7 @@ describe.each(['cpu', 'webgpu'] as const)('on %s', (kind) => {
               is(fused.run(), undefined, what)
             } else if (what === 'write B') {
               b = some()
-              is(tight.write('B', b), undefined, what)
+              is(tight.set('B', b), undefined, what)
             } else if (what === 'read tight' && first) is(values(tight), first, what)
             else if (what === 'read fused') is(values(fused), second, what)
             else if (what === 'replay') {

@@ -64,17 +64,17 @@ test.each([false, true])(
       // Nothing is told to the host: what is built is used where it is.
       expect(c.parallel().plan.buffers.filter((b) => b.name.includes('lost'))).toEqual([])
       const { device, made } = counted(await devices[gpu ? 'webgpu' : 'cpu']())
-      const compiled = await kernel.compile(device)
-      const prepared = await compiled.prepare({ tensors: s.inputs.tensors! })
+      const compiled = await kernel.build(device)
+      const prepared = await compiled.bind(s.inputs.tensors!)
       await prepared.run()
       const first = { ...made }
       try {
         for (let run = 0; run < 10; run++) {
           const changed = { ...s.inputs.tensors![s.source]!, values: s.other() } as never
-          await prepared.write(s.source, changed)
+          await prepared.set(s.source, changed)
           await prepared.run()
           const { C } = asWritten(c, { tensors: { ...s.inputs.tensors, [s.source]: changed } }).expected
-          const got = (await prepared.read('C')) as { values: ArrayLike<number> }
+          const got = (await prepared.get('C')) as { values: ArrayLike<number> }
           expect(Array.from(got.values, (x) => x + 0)).toEqual(Array.from(C!.values, (x) => x + 0))
         }
         expect(made).toEqual(first)
@@ -108,18 +108,18 @@ describe.each(['cpu', 'webgpu'] as const)('on %s', (kind) => {
   test.each(kind === 'cpu' ? ['live', 'fused'] : ['fused'])(
     'patterns that change with each call: %s',
     async (schedule) => {
-      const compiled = await (await load(TEXT)).kernel().schedule(schedule).compile(device)
-      const prepared = await compiled.prepare({ tensors: { X: dense([M, K], patternOf(0)), B } })
+      const compiled = await (await load(TEXT)).kernel().schedule(schedule).build(device)
+      const prepared = await compiled.bind({ X: dense([M, K], patternOf(0)), B })
       await prepared.run()
       const first = { ...calls }
       for (let call = 0; call < (kind === 'cpu' ? 100 : runs(20)); call++) {
         const X = patternOf(call)
-        await prepared.write('X', X)
+        await prepared.set('X', X)
         const before = { ...calls }
         await prepared.run()
         // Neither between building and computing nor behind it.
         expect(calls).toEqual(before)
-        expect(Array.from((await prepared.read('C')).values!, (x) => Number(x) + 0)).toEqual(product(X))
+        expect(Array.from((await prepared.get('C')).values!, (x) => Number(x) + 0)).toEqual(product(X))
       }
       expect([calls.compile, calls.alloc]).toEqual([first.compile, first.alloc])
       expect(prepared.commands.every((c) => c.kind === 'launch' || c.kind === 'clear')).toBe(true)
@@ -140,8 +140,8 @@ test.each(['live', 'fused'])(
           launched.push(name)
           return undefined
         })
-    const compiled = await kernel.compile(device)
-    const prepared = await compiled.prepare({ tensors: { X: dense([M, K], patternOf(1)), B } })
+    const compiled = await kernel.build(device)
+    const prepared = await compiled.bind({ X: dense([M, K], patternOf(1)), B })
     driver.log.length = 0
     await prepared.run()
     const isLaunch = (call: string): boolean => call.startsWith('cuLaunchKernel')

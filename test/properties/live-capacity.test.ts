@@ -59,8 +59,8 @@ test('an exact capacity, and one that is too small', async () => {
             const listed = Math.min(count, room * width)
             expect(b!.slice(0, listed)).toEqual(a!.slice(0, listed))
           }
-          const compiled = await parseProgram(withRoom(room, '')).kernel().schedule(name).compile(device)
-          const prepared = await compiled.prepare({ tensors: s.inputs.tensors! })
+          const compiled = await parseProgram(withRoom(room, '')).kernel().schedule(name).build(device)
+          const prepared = await compiled.bind(s.inputs.tensors!)
           try {
             const ran = prepared.run().then(
               () => 'right',
@@ -78,9 +78,9 @@ test('an exact capacity, and one that is too small', async () => {
             else expect(await ran).toBe('right')
             // What fits is there, and a run that needs less is right again.
             const nothing = { ...s.inputs.tensors![s.source]!, values: new Float32Array(m * k) }
-            await prepared.write(s.source, nothing as never)
+            await prepared.set(s.source, nothing as never)
             if (m * k > 0) await prepared.run()
-            const { values } = (await prepared.read('C')) as { values: ArrayLike<number> }
+            const { values } = (await prepared.get('C')) as { values: ArrayLike<number> }
             if (m * k > 0)
               expect(Array.from(values, (x) => x + 0)).toEqual(Array.from({ length: m * cols }, () => 0))
           } finally {

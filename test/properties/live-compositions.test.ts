@@ -69,8 +69,8 @@ test(
       const wanting = choices.below(parts.length)
       if (needed[wanting] === 0) return
       const rooms = needed.map((n, k) => (k === wanting ? n - 1 : n))
-      const tight = await scheduled(s, enough(rooms)).compile(createCpuDevice())
-      const prepared = await tight.prepare({ tensors: s.inputs.tensors! })
+      const tight = await scheduled(s, enough(rooms)).build(createCpuDevice())
+      const prepared = await tight.bind(s.inputs.tensors!)
       const { instance, axis } = parts[wanting]!
       await expect(prepared.run()).rejects.toThrow(
         `product has ${quantity(needed[wanting]!, 'position')} of ${axis} (part ${instance.text} of A), and the capacity is ${rooms[wanting]} `,
@@ -118,8 +118,8 @@ test('elements outside of all parts have no effect, and the first matching part 
   const B = dense([4, 1], 1, 10, 100, 1000)
   const values = async (step: string, kernel: string, device: Device, A: ReturnType<typeof dense>) => {
     const text = `${TEXTS}\n${kernel}\nschedule product.s { A as ${step} }`
-    const compiled = await parseProgram(text).kernel().schedule('s').compile(device)
-    const { C } = await compiled.run({ tensors: { A, M, B } })
+    const compiled = await parseProgram(text).kernel().schedule('s').build(device)
+    const { C } = await compiled({ A, M, B })
     return Array.from((C as { values: ArrayLike<number> }).values)
   }
   const cpu = createCpuDevice()
@@ -136,9 +136,9 @@ test('a mask with a NaN fill value stores numbers', async () => {
   const kernel = KERNELS.plain.replace('buffer M: f32[i, q] in', 'buffer M: f32[i, q] in fill nan')
   const step = 'A as panels(1, 1) where (held(M)) + panels(1, 1) live in place capacity 1'
   const text = `${TEXTS}\n${kernel}\nschedule product.s { ${step} }`
-  const compiled = await parseProgram(text).kernel().schedule('s').compile(createCpuDevice())
+  const compiled = await parseProgram(text).kernel().schedule('s').build(createCpuDevice())
   const M = dense([1, 2], Number.NaN, 0)
   const tensors = { A: dense([1, 2], 1, 2), M, B: dense([2, 1], 1, 10) }
   // Each list has one element; there is no room for both in one.
-  expect(Array.from((await compiled.run({ tensors })).C!.values as Float32Array)).toEqual([21])
+  expect(Array.from((await compiled(tensors)).C!.values as Float32Array)).toEqual([21])
 })

@@ -70,8 +70,8 @@ test('skipped elements may have any value, and NaN is kept', async () => {
     for (const device of [createCpuDevice(), ...(onGpu.has(of) ? [webgpu] : [])]) {
       const [name, kernel, tensors] = of
       const text = `${LIVE[name].text}\n${kernel}\nschedule product.live { A as ${name}(2, 2) live in place }`
-      const compiled = await parseProgram(text).kernel().schedule('live').compile(device)
-      const { C } = await compiled.run({ tensors })
+      const compiled = await parseProgram(text).kernel().schedule('live').build(device)
+      const { C } = await compiled(tensors)
       expect(Array.from((C as { values: ArrayLike<number> }).values)).toEqual([5, Number.NaN])
     }
 })

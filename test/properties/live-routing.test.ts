@@ -1,7 +1,7 @@
 /** Tokens that go to experts by their numbers: what no expert has is told or goes nowhere, as the text says, and a gate that is no number stays with its token. */
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { type CompiledKernel, type Device, dense, devices, load, type SptError } from '../../src/node.ts'
+import { type Built, type Device, dense, devices, load, type SptError } from '../../src/node.ts'
 import { sample } from '../support/cases.ts'
 import { Choices } from '../support/choices.ts'
 import { type Guarded, guarded } from '../support/guarded-device.ts'
@@ -100,7 +100,7 @@ describe.each(['cpu', 'webgpu'] as const)('on %s', (kind) => {
   // Software compiles each for a second.
   test.each(kind === 'cpu' ? ALL : sample(ALL, 2))('gates that are %s, lists %s', async (gate, schedule) => {
     const program = await load(textOf(gate))
-    const compiled: CompiledKernel = await program.kernel('routed').schedule(schedule).compile(on.device)
+    const compiled: Built = await program.kernel('routed').schedule(schedule).build(on.device)
     const whole = (c: Choices, of: number): Float32Array =>
       Float32Array.from({ length: of }, () => c.below(5) - 2)
     await fc.assert(
@@ -117,19 +117,17 @@ describe.each(['cpu', 'webgpu'] as const)('on %s', (kind) => {
         const [experts, tokens, k, columns] = sizes
         const [X, W] = [whole(c, tokens * k), whole(c, experts * k * columns)]
         const first = routes(c, experts, tokens, top, 0)
-        const prepared = await compiled.prepare({
-          tensors: {
-            R: dense([tokens, top], first.R, 'i32'),
-            G: dense([tokens, top], first.G),
-            X: dense([tokens, k], X),
-            W: dense([experts, k, columns], W),
-          },
+        const prepared = await compiled.bind({
+          R: dense([tokens, top], first.R, 'i32'),
+          G: dense([tokens, top], first.G),
+          X: dense([tokens, k], X),
+          W: dense([experts, k, columns], W),
         })
         try {
           for (const wrong of [0, 30, 0, 3]) {
             const { R, G } = routes(c, experts, tokens, top, wrong)
-            await prepared.write('R', R)
-            await prepared.write('G', G)
+            await prepared.set('R', R)
+            await prepared.set('G', G)
             await prepared.executable.poison()
             const end = await prepared.run().then(
               () => 'right',
@@ -140,7 +138,7 @@ describe.each(['cpu', 'webgpu'] as const)('on %s', (kind) => {
             if (lost) expect(end, told).toMatchObject({ code: 'run/lost-writes', hint: expect.any(String) })
             else expect(end, told).toBe('right')
             // What there is an element for is there.
-            const got = Array.from((await prepared.read('Y')).values!, (y) => Number(y) + 0)
+            const got = Array.from((await prepared.get('Y')).values!, (y) => Number(y) + 0)
             expect(got, told).toEqual(Y)
             expect(await on.broken(), told).toEqual([])
           }

@@ -54,10 +54,11 @@ describe.each(['cpu', 'webgpu'] as const)('on %s', (kind) => {
         // Below 0 for these sizes.
         const text = textOf(`${room < 0 ? 'm - 41' : room} in all`, fused)
         const program = await load(text)
-        const compiled = await program.kernel('k').schedule('s', s).compile(device)
+        const compiled = await program.kernel('k').schedule('s', s).build(device)
         const X = Int32Array.from({ length: m * D }, (_, x) => (x % 7) - 3)
-        const prepared = await compiled.prepare({
-          tensors: { P: dense([n, m], new Int32Array(n * m), 'i32'), X: dense([m, D], X, 'i32') },
+        const prepared = await compiled.bind({
+          P: dense([n, m], new Int32Array(n * m), 'i32'),
+          X: dense([m, D], X, 'i32'),
         })
         for (const held of patterns) {
           const P = Int32Array.from(held, (is, x) => (is ? (x % 5) + 1 : 0))
@@ -72,7 +73,7 @@ describe.each(['cpu', 'webgpu'] as const)('on %s', (kind) => {
             }
             groups += Math.ceil(count / s)
           }
-          await prepared.write('P', P)
+          await prepared.set('P', P)
           const run = prepared.run().then(
             () => null,
             (error: unknown) => error as SptError,
@@ -87,7 +88,7 @@ describe.each(['cpu', 'webgpu'] as const)('on %s', (kind) => {
             expect(text.slice(start, end)).toMatch(/^P as .* in all$/)
           } else {
             expect(error).toBeNull()
-            expect((await prepared.read('Y')).values).toEqual(Y)
+            expect((await prepared.get('Y')).values).toEqual(Y)
           }
         }
         prepared.free()
@@ -112,12 +113,12 @@ test.each(['', ' in all'])(
       fc.asyncProperty(wide, async ({ m, wraps, more }) => {
         // As 32 bits have it, next to nothing.
         const factor = Math.min(Math.floor((wraps * 2 ** 32) / m) + more, 2 ** 31 - 1)
-        const compiled = await program.kernel('k').schedule('s', 2, factor).compile(cpu)
+        const compiled = await program.kernel('k').schedule('s', 2, factor).build(cpu)
         const tensors = {
           P: dense([3, m], new Int32Array(3 * m).fill(2), 'i32'),
           X: dense([m, D], new Int32Array(m * D).fill(1), 'i32'),
         }
-        const error = await compiled.run({ tensors }).then(
+        const error = await compiled(tensors).then(
           () => null,
           (e: SptError) => e,
         )
@@ -162,9 +163,9 @@ test('a total capacity is part of the step, and buffers between iterations do no
       .kernel('k')
       .live('P', 'live_token_groups', 4, { total })
       .fuse(['up.eo', 'up.go'], 'g')
-      .compile(cpu)
+      .build(cpu)
     const [P, X] = [dense([8, 64], new Int32Array(512), 'i32'), dense([64, D], new Int32Array(64 * D), 'i32')]
-    const prepared = await compiled.prepare({ tensors: { P, X } })
+    const prepared = await compiled.bind({ P, X })
     const all = prepared.executable.bytes
     prepared.free()
     return all
@@ -201,11 +202,11 @@ schedule sum.blocks(b) { A as bsr(b) live in place }`)
       await program
         .kernel()
         .schedule('blocks', b)
-        .compile(await devices.cpu())
-    ).prepare({ tensors })
+        .build(await devices.cpu())
+    ).bind(tensors)
   const largest = await prepared(46340)
   await largest.run()
-  expect([...(await largest.read('C')).values!]).toEqual([3, 3])
+  expect([...(await largest.get('C')).values!]).toEqual([3, 3])
   await expect(prepared(46341)).rejects.toThrow(
     'plan/overflow: how many elements of A each listed coordinate has',
   )

@@ -99,9 +99,7 @@ test('NaN is copied, −0.0 is not listed, and skipped elements may have any val
     const A = dense([2, 4], 1, -0, 0, 0, 0, -0, 0, Number.NaN)
     const B = dense([4, 1], 5, Number.NaN, Number.POSITIVE_INFINITY, 2)
     for (const device of format === 'strips' ? [createCpuDevice(), webgpu] : [createCpuDevice()]) {
-      const { C } = await (await parseProgram(text).kernel().schedule('s').compile(device)).run({
-        tensors: { A, B },
-      })
+      const { C } = await (await parseProgram(text).kernel().schedule('s').build(device))({ A, B })
       expect(Array.from((C as { values: ArrayLike<number> }).values)).toEqual([5, Number.NaN])
     }
   }

@@ -233,7 +233,7 @@ kernel wide(m: size, n: size) {
 }
 schedule wide.s { A as bsr_masked(4) }`
   const device = createCpuDevice()
-  const compiled = await parseProgram(text).kernel('wide').schedule('s').compile(device)
+  const compiled = await parseProgram(text).kernel('wide').schedule('s').build(device)
   const coords = [Int32Array.of(0, 0, 0), Int32Array.of(0, 1, 3)]
   const A: CoordTensor = {
     kind: 'coords',
@@ -242,11 +242,11 @@ schedule wide.s { A as bsr_masked(4) }`
     values: Float32Array.of(2, 2, 2),
     dtype: 'f32',
   }
-  const prepared = await compiled.prepare({ tensors: { A } })
+  const prepared = await compiled.bind({ A })
   await prepared.run()
   // 3 × 2049 = 6147, of which f16 has 6148; each of them would be 2048.
   const half = decoder('f16')!
-  expect(Array.from((await prepared.read('y')).values!, (x) => half(x))).toEqual([6148, 0])
+  expect(Array.from((await prepared.get('y')).values!, (x) => half(x))).toEqual([6148, 0])
 })
 
 test('a tensor that is changed in place keeps its fill where it has no element', async () => {
@@ -258,7 +258,7 @@ kernel more(m: size, n: size) {
   iterate each [i, j] as SS { A[i, j] += 3 }
 }
 schedule more.s { A as bsr_masked(2) }`
-  const compiled = await parseProgram(text).kernel('more').schedule('s').compile(createCpuDevice())
+  const compiled = await parseProgram(text).kernel('more').schedule('s').build(createCpuDevice())
   const coords = [Int32Array.of(0, 1), Int32Array.of(0, 1)]
   const A: CoordTensor = {
     kind: 'coords',
@@ -267,7 +267,7 @@ schedule more.s { A as bsr_masked(2) }`
     values: Float32Array.of(2, -3),
     dtype: 'f32',
   }
-  const prepared = await compiled.prepare({ tensors: { A } })
+  const prepared = await compiled.bind({ A })
   await prepared.run()
   expect([...(await prepared.executable.values('A'))]).toEqual([5, 0, 0, 0])
 })

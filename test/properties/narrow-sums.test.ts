@@ -134,11 +134,9 @@ test.each(['f16', 'bf16'] as const)('the sum of 4,096 ones is 4,096 in %s, on ev
     for (const d of k === 0 ? [3, 4] : [3])
       for (const reducer of ['+', 'plus']) {
         const kernel = parseProgram(program(t, reducer, '', '', false)).kernel('s')
-        const r = await (await kernel.compile(device)).prepare({
-          tensors: { A: ones([1, n]), B: ones([n, d]) },
-        })
+        const r = await (await kernel.build(device)).bind({ A: ones([1, n]), B: ones([n, d]) })
         await r.run()
-        expect(Array.from((await r.read('C')).values!, decoder(t)!)).toEqual(new Array(d).fill(n))
+        expect(Array.from((await r.get('C')).values!, decoder(t)!)).toEqual(new Array(d).fill(n))
         expect((await r.verify()).problems).toEqual([])
       }
 })
@@ -157,12 +155,10 @@ test('fewer ones do not pass', () => {
 
 test('`accumulate` may require less precision', async () => {
   const text = program('bf16', '+', 'accumulate bf16', '', false)
-  const r = await (await parseProgram(text).kernel('s').compile(present[0]!)).prepare({
-    tensors: {
-      A: tensor('bf16', [1, 4096], new Array(4096).fill(1)),
-      B: tensor('bf16', [4096, 1], new Array(4096).fill(1)),
-    },
+  const r = await (await parseProgram(text).kernel('s').build(present[0]!)).bind({
+    A: tensor('bf16', [1, 4096], new Array(4096).fill(1)),
+    B: tensor('bf16', [4096, 1], new Array(4096).fill(1)),
   })
   await r.run()
-  expect(decoder('bf16')!(Number((await r.read('C')).values![0]))).toBe(256)
+  expect(decoder('bf16')!(Number((await r.get('C')).values![0]))).toBe(256)
 })

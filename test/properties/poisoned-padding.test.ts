@@ -96,11 +96,11 @@ async function ignored(
       refused.push(`${name} ${choice[0]}: ${e.diagnostics[0]!.code}`)
       continue
     }
-    const compiled = await kernel.compile(device)
+    const compiled = await kernel.build(device)
     const poisonedWith = (s: Sample) => {
       const given = inputs(name, choice, s)
       const { A, V, B, X, Y, ...rest } = given.tensors!
-      return poisoned(compiled.bind({ tensors: name === 'most' ? { A: A!, ...rest } : given.tensors! }))
+      return poisoned(compiled.bindOnHost(name === 'most' ? { A: A!, ...rest } : given.tensors!))
     }
     // What the property is about occurs: from one seed for ever.
     if (fc.sample(samples, { numRuns: 20, seed: 5 }).some((s) => poisonedWith(s).slots > 0))
@@ -108,7 +108,7 @@ async function ignored(
     await fc.assert(
       fc.asyncProperty(samples, async (s) => {
         const { bound } = poisonedWith(s)
-        const prepared = await compiled.prepare(bound)
+        const prepared = await compiled.upload(bound)
         const v = await prepared.verify()
         prepared.free()
         expect(v.problems, `${name} ${choice}`).toEqual([])

@@ -5,8 +5,8 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { parseProgram } from '../../src/api/programs/program.ts'
-import type { Kernel, PreparedKernel, Tensor } from '../../src/node.ts'
-import { convertForKernel, coords, prepareResident, SptError, upload } from '../../src/node.ts'
+import type { Binding, Kernel, Tensor } from '../../src/node.ts'
+import { bindResident, convertForKernel, coords, SptError, upload } from '../../src/node.ts'
 import { DEVICES, opened } from '../convert/devices.ts'
 import { costly } from '../support/cases.ts'
 
@@ -118,13 +118,13 @@ const entries = (t: Tensor | undefined): string[] => {
 }
 
 /** What a prepared kernel answers, or why there is none. */
-async function answer(make: () => Promise<PreparedKernel>): Promise<unknown> {
-  let prepared: PreparedKernel | undefined
+async function answer(make: () => Promise<Binding>): Promise<unknown> {
+  let prepared: Binding | undefined
   try {
     prepared = await make()
     await prepared.run()
     const { y, D } = await prepared.outputs()
-    const A = await prepared.read('A')
+    const A = await prepared.get('A')
     return { y: [...y!.values!], D: entries(D), A: entries(A) }
   } catch (error) {
     if (!(error instanceof SptError)) throw error
@@ -153,16 +153,16 @@ describe.each(DEVICES)('on $name', ({ kind, open }) => {
       fc.asyncProperty(formats, matrices, async ({ text, name, args, given }, A) => {
         const of = compiled(text, name, args)
         fc.pre(of !== null)
-        const k = await of.compile(on.device)
+        const k = await of.build(on.device)
         const x = Int32Array.from({ length: A.shape[1]! }, (_, at) => at + 1)
         const params = given && args.length > 0 ? { w: 6 } : {}
         const from = await upload(on.device, A)
         const there = await answer(async () => {
           const parts = await convertForKernel(k, 'A', from, { sizes: new Map(Object.entries(params)) })
-          return prepareResident(k, { A: parts }, { tensors: { x } })
+          return bindResident(k, { A: parts }, { tensors: { x } })
         })
         from.free()
-        expect(there).toEqual(await answer(() => k.prepare({ tensors: { A, x }, params })))
+        expect(there).toEqual(await answer(() => k.bind({ A, x, ...params })))
       }),
       { numRuns: costly(kind === 'webgpu' ? 2 : 12) },
     )

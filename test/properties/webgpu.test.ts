@@ -49,8 +49,8 @@ test.each([
   buffer X: i32[i] in buffer H: ${dtype}[k] out ${more.join(' ')}
   iterate s [i] as R { ${update} }
 }`)
-  const compiled = await program.kernel().compile(device)
+  const compiled = await program.kernel().build(device)
   const X = Int32Array.from({ length: 100 }, (_, k) => (k * 37) % 101)
-  const prepared = await compiled.prepare({ tensors: { X }, params: { n: 100, b: 7 } })
+  const prepared = await compiled.bind({ X, n: 100, b: 7 })
   expect((await prepared.verify()).problems).toEqual([])
 })

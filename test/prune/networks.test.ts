@@ -1,7 +1,10 @@
 /** `examples/pruning/networks.spt`: steps against the reference, their gradients against differences, their updates against Adam's. */
+
 import { fc, test as property } from '@fast-check/vitest'
 import { describe, expect, test } from 'vitest'
-import { coords, type DenseTensor, dense, devices, load, type RunInputs } from '../../src/node.ts'
+import type { RunInputs } from '../../src/api/inputs/bound-inputs.ts'
+import { flatInputs } from '../../src/api/inputs/flat-inputs.ts'
+import { coords, type DenseTensor, dense, devices, load } from '../../src/node.ts'
 import { runs } from '../support/cases.ts'
 
 const FILE = 'examples/pruning/networks.spt'
@@ -196,13 +199,13 @@ const compiled = new Map(
       (await program)
         .kernel(kernel)
         .schedule('cpu')
-        .compileSchedule(await cpu))(),
+        .build(await cpu, { auto: false }))(),
   ]),
 )
 
 describe.each(Object.keys(MASKED))('%s', (kernel) => {
   property.prop([cases], { numRuns: runs(15) })('equals the reference', async (of) => {
-    const prepared = await (await compiled.get(kernel)!).prepare(drawnNetwork(kernel, of).inputs)
+    const prepared = await (await compiled.get(kernel)!).bind(...flatInputs(drawnNetwork(kernel, of).inputs))
     const { ok, problems } = await prepared.verify()
     expect({ ok, problems }).toMatchObject({ ok: true })
     prepared.free()
@@ -215,10 +218,10 @@ describe.each(Object.keys(MASKED))('%s', (kernel) => {
       const { weights, masks } = network
       const there = network.loss(weights)
       fc.pre(there.least > 1e-3)
-      const prepared = await (await compiled.get(kernel)!).prepare(network.inputs)
+      const prepared = await (await compiled.get(kernel)!).bind(...flatInputs(network.inputs))
       await prepared.run()
       const read = async (name: string): Promise<Float32Array> =>
-        (await prepared.read(name)).values as Float32Array
+        (await prepared.get(name)).values as Float32Array
       expect((await read('loss'))[0]).toBeCloseTo(there.loss, 4)
       for (const [name, values] of Object.entries(weights)) {
         const gradient = await read(`d${name}`)
@@ -256,26 +259,28 @@ describe.each(Object.keys(MASKED))('%s', (kernel) => {
 
 test('inference equals the forward pass of the training step', async () => {
   const network = drawnNetwork('graph_step', { n: 5, k: 7, h: 9, g: 3, c: 3, seed: 4 })
-  const step = await (await compiled.get('graph_step')!).run(network.inputs)
+  const step = await (await compiled.get('graph_step')!)(...flatInputs(network.inputs))
   const { A, X } = network.inputs.tensors as Record<string, DenseTensor>
   const say = await (await program)
     .kernel('graph_network')
     .schedule('cpu')
-    .compileSchedule(await cpu)
-  const said = await say.run({
-    tensors: { A: A!, X: X!, ...network.weights },
-    params: { n: 5, k: 7, h: 9, c: 3 },
-  })
+    .build(await cpu, { auto: false })
+  const said = await say({ A: A!, X: X!, ...network.weights, n: 5, k: 7, h: 9, c: 3 })
   expect(said.Y!.values).toEqual(step.Y!.values)
   const one = drawnNetwork('perceptron_step', { n: 6, k: 7, h: 9, g: 8, c: 3, seed: 4 })
   const { X: images, labels, drawn } = one.inputs.tensors as Record<string, Float32Array>
   const forward = await (await program)
     .kernel('perceptron')
     .schedule('cpu')
-    .compileSchedule(await cpu)
-  const { Y } = await forward.run({
-    tensors: { X: dense([8, 7], images!), ...one.weights },
-    params: { samples: 8, k: 7, h: 9, g: 8, c: 3 },
+    .build(await cpu, { auto: false })
+  const { Y } = await forward({
+    X: dense([8, 7], images!),
+    ...one.weights,
+    samples: 8,
+    k: 7,
+    h: 9,
+    g: 8,
+    c: 3,
   })
   const scores = [...drawn!].flatMap((s) => [0, 1, 2].map((o) => Y!.values![3 * s + o]!))
   const of = Int32Array.from(drawn!, (s) => labels![s]!)

@@ -185,9 +185,9 @@ test('a program’s commands state which follow a launch of their run, and run s
   const launched: [string, boolean][] = []
   for (const name of ['sums_0', 'sums_1'])
     driver.kernels.set(name, ({ overlaps }) => void launched.push([name, overlaps]) as undefined)
-  const compiled = await (await load(SUMS)).kernel().schedule('gpu').compile(device)
+  const compiled = await (await load(SUMS)).kernel().schedule('gpu').build(device)
   const A = coords([2, 2], [Int32Array.of(0, 1), Int32Array.of(1, 0)], Float32Array.of(3, 4))
-  const prepared = await compiled.prepare({ tensors: { A } })
+  const prepared = await compiled.bind({ A })
   expect(prepared.commands.map((c) => c.kind === 'launch' && c.follows)).toEqual([false, true])
   await device.run([...prepared.commands, ...prepared.commands])
   expect(launched).toEqual([

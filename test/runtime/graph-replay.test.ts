@@ -1,6 +1,6 @@
 /** Prepared kernels as graphs, and where faults say that a kernel comes from. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import type { CompiledKernel, Device, PreparedKernel } from '../../src/node.ts'
+import type { Binding, Built, Device } from '../../src/node.ts'
 import { coords, dense, devices, load } from '../../src/node.ts'
 import { codeOf, failure } from '../support/device-suite.ts'
 import { fakeDevice } from './cuda-fake.ts'
@@ -30,23 +30,23 @@ const A = coords(
 
 describe.each(['cpu', 'webgpu'] as const)('on %s', (kind) => {
   let device: Device
-  let compiled: CompiledKernel
-  let prepared: PreparedKernel
+  let compiled: Built
+  let prepared: Binding
   beforeAll(async () => {
     device = await devices[kind]()
-    compiled = await (await load(PROGRAM, { name: 'twice.spt' })).kernel().compileSchedule(device)
-    prepared = await compiled.prepare({ tensors: { A } })
+    compiled = await (await load(PROGRAM, { name: 'twice.spt' })).kernel().build(device, { auto: false })
+    prepared = await compiled.bind({ A })
   })
   afterAll(() => device.dispose())
 
-  const t = async (): Promise<number[]> => [...(await prepared.read('t')).values!]
+  const t = async (): Promise<number[]> => [...(await prepared.get('t')).values!]
 
   test('a graph gives the results of a run, for values written between replays', async () => {
     const graph = await prepared.graph()
     graph.launch()
     await graph.finish()
     expect(await t()).toEqual([6, 0, 10])
-    await prepared.write('A', [10, 20, 30])
+    await prepared.set('A', [10, 20, 30])
     graph.launch()
     expect(await t()).toEqual([60, 0, 60])
     expect(await graph.time(2, await prepared.graph())).toHaveLength(2)
@@ -55,13 +55,13 @@ describe.each(['cpu', 'webgpu'] as const)('on %s', (kind) => {
   })
 
   test('several kernels make one graph', async () => {
-    const other = await compiled.prepare({ tensors: { A: dense([3, 4], new Array(12).fill(1)) } })
+    const other = await compiled.bind({ A: dense([3, 4], new Array(12).fill(1)) })
     const graph = await device.graph([...prepared.commands, ...other.commands])
-    await prepared.write('A', [1, 1, 1])
+    await prepared.set('A', [1, 1, 1])
     graph.launch()
     await device.finish()
     expect(await t()).toEqual([4, 0, 2])
-    expect([...(await other.read('t')).values!]).toEqual([8, 8, 8])
+    expect([...(await other.get('t')).values!]).toEqual([8, 8, 8])
   })
 
   test('measures', async () => {
@@ -83,7 +83,7 @@ test('a fault on cuda names the kernel and the line of its statement', async () 
   expect(entries).toHaveLength(2)
   driver.kernels.set(entries[0]!, () => undefined)
   driver.kernels.set(entries[1]!, () => 700)
-  const prepared = await (await kernel.compile(device)).prepare({ tensors: { A } })
+  const prepared = await (await kernel.build(device)).bind({ A })
   driver.streams.lazy = true
   const graph = await prepared.graph()
   graph.launch()
@@ -105,9 +105,9 @@ test('a replay that loses writes is reported at its wait', async () => {
 }
 `
   const device = await devices.cpu()
-  const compiled = await (await load(text)).kernel().compile(device)
+  const compiled = await (await load(text)).kernel().build(device)
   const tensors = { A: dense([3, 4], new Array(12).fill(1)), B: { ...A, values: null } }
-  const prepared = await compiled.prepare({ tensors })
+  const prepared = await compiled.bind(tensors)
   const graph = await prepared.graph()
   graph.launch()
   expect(await codeOf(() => graph.finish())).toBe('run/lost-writes')

@@ -1,7 +1,7 @@
 /** What launches do wrong without a fault comes out of whatever waits for them, however they were queued. */
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { type Device, dense, devices, load, type PreparedKernel, Workspace } from '../../src/node.ts'
+import { type Binding, type Device, dense, devices, load, Workspace } from '../../src/node.ts'
 import { runs } from '../support/cases.ts'
 import { codeOf } from '../support/device-suite.ts'
 import { fakeDevice } from './cuda-fake.ts'
@@ -27,15 +27,15 @@ const OVERFLOWS = [1, 1, 1, 1, 0, 0, 0, 3]
 
 describe.each(['cpu', 'webgpu'] as const)('on %s', (kind) => {
   let device: Device
-  let make: () => Promise<PreparedKernel>
-  let follow: (of: PreparedKernel) => Promise<PreparedKernel>
+  let make: () => Promise<Binding>
+  let follow: (of: Binding) => Promise<Binding>
   beforeAll(async () => {
     device = await devices[kind]()
     const program = await load(TEXT)
-    const rows = await program.kernel('rows').schedule('live').compile(device)
-    const twice = await program.kernel('twice').compile(device)
-    make = () => rows.prepare({ tensors: { A: dense([2, 4], FITS) } })
-    follow = (of) => twice.prepare({ tensors: { C: of.output('C') } })
+    const rows = await program.kernel('rows').schedule('live').build(device)
+    const twice = await program.kernel('twice').build(device)
+    make = () => rows.bind({ A: dense([2, 4], FITS) })
+    follow = (of) => twice.bind({ C: of.output('C') })
   })
   afterAll(() => device.dispose())
 
@@ -61,10 +61,10 @@ describe.each(['cpu', 'webgpu'] as const)('on %s', (kind) => {
     const told: Record<(typeof TOLD)[number], () => Promise<unknown>> = {
       'device.finish': () => device.finish(),
       'stream.finish': () => stream.finish(),
-      read: () => first.read('C'),
+      read: () => first.get('C'),
       outputs: () => first.outputs(),
       download: () => first.output('C').download(),
-      'read of the next': () => next.read('D'),
+      'read of the next': () => next.get('D'),
     }
     const cases = fc.record({
       fits: fc.boolean(),
@@ -74,7 +74,7 @@ describe.each(['cpu', 'webgpu'] as const)('on %s', (kind) => {
     })
     await fc.assert(
       fc.asyncProperty(cases, async (c) => {
-        await first.write('A', c.fits ? FITS : OVERFLOWS)
+        await first.set('A', c.fits ? FITS : OVERFLOWS)
         const expected = c.fits ? undefined : OVERFLOW
         if (c.queued === 'commands') expect(await failed(() => device.run(first.commands))).toBe(expected)
         else if (c.queued === 'time')
@@ -86,7 +86,7 @@ describe.each(['cpu', 'webgpu'] as const)('on %s', (kind) => {
           expect(await failed(told[c.told])).toBe(expected)
         }
         expect(await failed(told[c.again])).toBe(undefined)
-        if (c.fits) expect((await first.read('C')).values).toEqual(Float32Array.of(3, 3))
+        if (c.fits) expect((await first.get('C')).values).toEqual(Float32Array.of(3, 3))
         expect(await failed(() => graphs[c.fits ? 'graph' : 'two kernels'].time(1))).toBe(expected)
       }),
       { numRuns: runs(kind === 'cpu' ? 60 : 15) },
@@ -95,10 +95,10 @@ describe.each(['cpu', 'webgpu'] as const)('on %s', (kind) => {
 
   test('each unfreed kernel of a graph reports its own errors', async () => {
     const [first, other] = [await make(), await make()]
-    for (const p of [first, other]) await p.write('A', OVERFLOWS)
+    for (const p of [first, other]) await p.set('A', OVERFLOWS)
     const graph = await device.graph([...first.commands, ...other.commands])
     graph.launch()
-    expect(await failed(() => other.read('C'))).toBe(OVERFLOW)
+    expect(await failed(() => other.get('C'))).toBe(OVERFLOW)
     expect(await failed(() => device.finish())).toBe(OVERFLOW)
     expect(await failed(() => device.finish())).toBe(undefined)
     graph.launch()
@@ -121,9 +121,9 @@ test('the status is not in memory that kernels of a workspace share', async () =
     { tensors: { A: dense([2, 4], FITS) } },
     { shareOutputs: true },
   )
-  const compiled = await kernel.schedule('live').compileSchedule(device)
-  const [one, other] = [await shared.prepare(compiled), await shared.prepare(compiled)]
-  const { counts } = one.kernel.program.plan.runtimeLists![0]!.parts[0]!.capacity!
+  const compiled = await kernel.schedule('live').build(device, { auto: false })
+  const [one, other] = [await shared.bind(compiled), await shared.bind(compiled)]
+  const { counts } = one.code.program.plan.runtimeLists![0]!.parts[0]!.capacity!
   const isOne = (name: string) => one.executable.memory.get(name) === other.executable.memory.get(name)
   expect([isOne('C'), isOne(counts)]).toEqual([true, false])
 })
@@ -133,7 +133,7 @@ test('on cuda a stream reports errors of its own launches', async () => {
   const kernel = (await load(TEXT)).kernel('rows').schedule('live')
   for (const text of kernel.emit('cuda'))
     for (const e of text.entries) driver.kernels.set(e.name, () => undefined)
-  const prepared = await (await kernel.compile(device)).prepare({ tensors: { A: dense([2, 4], FITS) } })
+  const prepared = await (await kernel.build(device)).bind({ A: dense([2, 4], FITS) })
   for (const b of prepared.executable.memory.values()) await device.upload(b, new Uint8Array(b.bytes).fill(9))
   const graph = await prepared.graph()
   const [a, b] = [device.stream('a'), device.stream('b')]

@@ -59,10 +59,10 @@ schedule rows.lanes(rows, lanes) {
     [2, 16],
     [1, 64],
   ] as const) {
-    const compiled = await program.kernel().schedule('lanes', rows, width).compile(device)
+    const compiled = await program.kernel().schedule('lanes', rows, width).build(device)
     const text = compiled.program.texts.map((t) => t.text).join('\n')
     expect(text.includes('subgroupShuffleXor')).toBe(lanes! > 1)
-    const prepared = await compiled.prepare({ params: { m: 13, d: 37 }, seed: 3 })
+    const prepared = await compiled.bind({ m: 13, d: 37 }, { seed: 3 })
     expect((await prepared.verify()).problems).toEqual([])
     prepared.free()
     compiled.release()

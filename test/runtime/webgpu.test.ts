@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { flatInputs } from '../../src/api/inputs/flat-inputs.ts'
 import { parseProgram } from '../../src/api/programs/program.ts'
 import type { Device } from '../../src/runtime/device.ts'
 import { createNodeWebGpu, findAdapter, reportWebGpu } from '../../src/runtime/webgpu/node.ts'
@@ -52,26 +53,24 @@ describe('behaviour specific to WebGPU', () => {
   test('submitted buffers may be freed; unsubmitted ones are reported by name', async () => {
     const text = `kernel k(m: size) { axis i = dense_fixed(m) buffer X: f32[i] in buffer Y: f32[i] out
       iterate a [i] as S { Y[i] = X[i] } }`
-    const compiled = await parseProgram(text).kernel().compile(device)
+    const compiled = await parseProgram(text).kernel().build(device)
     const inputs = { tensors: { X: [1, 2] } }
-    const first = await compiled.prepare(inputs)
+    const first = await compiled.bind(...flatInputs(inputs))
     const run = first.run()
     first.free()
     await run
-    const second = await compiled.prepare(inputs)
+    const second = await compiled.bind(...flatInputs(inputs))
     const times = second.time(2)
     second.free()
     expect(await codeOf(() => times)).toBe('device/freed-buffer')
     compiled.release()
-    expect(await codeOf(() => compiled.prepare(inputs))).toBe('device/released-module')
+    expect(await codeOf(() => compiled.bind(...flatInputs(inputs)))).toBe('device/released-module')
   })
 
   test('a graph that is freed while it is timed is not replayed', async () => {
     const text = `kernel k(m: size) { axis i = dense_fixed(m) buffer X: f32[i] in buffer Y: f32[i] out
       iterate a [i] as S { Y[i] = X[i] } }`
-    const prepared = await (await parseProgram(text).kernel().compile(device)).prepare({
-      tensors: { X: [1, 2] },
-    })
+    const prepared = await (await parseProgram(text).kernel().build(device)).bind({ X: [1, 2] })
     const graph = await prepared.graph()
     const times = graph.time(3)
     graph.free()

@@ -48,14 +48,14 @@ describe.each(Object.entries(EXAMPLES))('%s', (_, example) => {
   test('keeps the result', async () => {
     const device = createCpuDevice()
     const k = apply(example.program, example.steps)
-    const compiled = await k.compile(device)
+    const compiled = await k.build(device)
     for (const seed of [1, 2, 3]) {
       const params = Object.fromEntries(
         ['m', 'n', 'd', 'q']
           .filter((p) => k.compilation.source.params.some((x) => x.name === p))
           .map((p, at) => [p, 3 + ((seed * 5 + at * 3) % 9)]),
       )
-      const prepared = await compiled.prepare({ params, seed })
+      const prepared = await compiled.bind(params, { seed })
       expect((await prepared.verify()).problems).toEqual([])
     }
   })
@@ -242,8 +242,8 @@ test.each([
         expect(d.hint).toMatch(/^choose another format \(such as dcsr, where rows are stored\)/)
       continue
     }
-    const compiled = await apply(text, `A as ${format}`).compile(createCpuDevice())
-    const prepared = await compiled.prepare({ params: { m: 6, n: 4 }, seed: 3 })
+    const compiled = await apply(text, `A as ${format}`).build(createCpuDevice())
+    const prepared = await compiled.bind({ m: 6, n: 4 }, { seed: 3 })
     await prepared.run()
     expect((await prepared.verify()).problems).toEqual([])
   }

@@ -121,10 +121,10 @@ test.skipIf(!webgpu)(
   'worst-case grids on webgpu',
   async () => {
     for (const [capacity, steps] of GRIDS) {
-      const compiled = await (await load(LIVE(capacity, steps))).kernel('k').schedule('s').compile(webgpu!)
+      const compiled = await (await load(LIVE(capacity, steps))).kernel('k').schedule('s').build(webgpu!)
       const P = Int32Array.from({ length: 3 * 70 }, (_, x) => (x % 3 === 0 ? x % 5 : 0))
       const X = Int32Array.from({ length: 70 * 3 }, (_, x) => (x % 7) - 3)
-      const prepared = await compiled.prepare({ tensors: { P: dense([3, 70], P), X: dense([70, 3], X) } })
+      const prepared = await compiled.bind({ P: dense([3, 70], P), X: dense([70, 3], X) })
       await prepared.run()
       expect((await prepared.verify()).ok, steps).toBe(true)
     }

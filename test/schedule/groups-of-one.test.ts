@@ -27,8 +27,8 @@ test.each([
   const kernel = (await load(program(high, group))).kernel('added')
   const A = Float32Array.of(1, 0, 2, 0, 0, 3, 0, 0, 0, 0, 0, 0, 4, 5, 6)
   for (const inPlace of [true, false]) {
-    const compiled = await kernel.live('A', 'g', { inPlace }).compile(await devices.cpu())
-    const { C } = await compiled.run({ tensors: { A: dense([5, 3], A) } })
+    const compiled = await kernel.live('A', 'g', { inPlace }).build(await devices.cpu())
+    const { C } = await compiled({ A: dense([5, 3], A) })
     expect([...C!.values!]).toEqual([...A].map((x) => (x === 0 ? 0 : x + 1)))
   }
 })

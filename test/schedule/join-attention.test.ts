@@ -1,6 +1,8 @@
 /** Attention over a pattern in two parts: all nests of its rows in one loop, in one launch, with what is kept of a row in registers. */
+
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
+import { flatInputs } from '../../src/api/inputs/flat-inputs.ts'
 import { coords, dense } from '../../src/api/inputs/tensors.ts'
 import { parseFormatExpression } from '../../src/elaborate/index.ts'
 import { print2 } from '../../src/ir/print/print-stage2.ts'
@@ -56,10 +58,10 @@ test.each([
 ])('%s: one launch, which agrees with the reference on cpu and webgpu', async (_, k) => {
   expect(k.compilation.plan.steps.filter((s) => s.kind === 'launch')).toHaveLength(1)
   for (const device of [await devices.cpu(), await createNodeWebGpu()]) {
-    const compiled = await k.compile(device)
+    const compiled = await k.build(device)
     await fc.assert(
       fc.asyncProperty(inputs, async (given) => {
-        const prepared = await compiled.prepare(given)
+        const prepared = await compiled.bind(...flatInputs(given))
         await prepared.run()
         expect((await prepared.verify()).ok).toBe(true)
       }),

@@ -7,11 +7,13 @@ import type { Point } from '../../src/search/types.ts'
 import { runs, SEED } from '../support/cases.ts'
 
 const spaceOf = async (kernel: Kernel) =>
-  kernel.space('gpu_space').bind('cuda', {
-    params: { m: 1000, n: 1000, d: 64 },
-    statistics: { 'longest(j)': 300, 'mean(j)': 10 },
-    processors: 132,
-  })
+  kernel
+    .space('gpu_space')
+    .bind(
+      'cuda',
+      { m: 1000, n: 1000, d: 64 },
+      { statistics: { 'longest(j)': 300, 'mean(j)': 10 }, processors: 132 },
+    )
 const spmm = async (): Promise<Kernel> => (await load('kernels/spmm.spt')).kernel('spmm')
 
 /** Loops and what they came from; of what is refused, all that is said. */

@@ -312,9 +312,9 @@ test.skipIf(!webgpu)(
   async () => {
     for (const step of ON_DEVICES) {
       const k = scheduledIn(tiles('D[max(i - 1, 0)] + D[i] * D[min(i + 2, n - 1)]', step))
-      const compiled = await k.compile(webgpu!)
+      const compiled = await k.build(webgpu!)
       for (const n of SIZES) {
-        const prepared = await compiled.prepare({ tensors: { A: dense([n], integers(n, n)) } })
+        const prepared = await compiled.bind({ A: dense([n], integers(n, n)) })
         await prepared.run()
         expect((await prepared.verify()).ok, `${step}, n = ${n}`).toBe(true)
       }

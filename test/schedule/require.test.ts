@@ -56,10 +56,8 @@ test('a write that no size permits is reported as lost', async () => {
   }`)
     .kernel()
     .require('n', { equal: 4 })
-    .compile(cpu)
+    .build(cpu)
   const X = dense([2], Float32Array.of(1, 2))
-  await expect(compiled.run({ tensors: { X }, params: { n: 4 } })).rejects.toThrow(
-    'elements of Y that do not exist',
-  )
+  await expect(compiled({ X, n: 4 })).rejects.toThrow('elements of Y that do not exist')
   compiled.release()
 })

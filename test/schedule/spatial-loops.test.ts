@@ -58,11 +58,11 @@ test.each(['x / 2', 'x / 3', 'x / 65536', '(x / 2) / 2', '(x / 2) / 65536'])(
   buffer B: i32[a] in buffer C: i32[y] out
   iterate it [a, x] as RR { C[${index}] max= x - B[a] }
 }`)
-    const compiled = await program.kernel().combine('C').compile(createCpuDevice())
+    const compiled = await program.kernel().combine('C').build(createCpuDevice())
     for (const n of [0, 4, 7]) {
       const B = Int32Array.of(30, 20)
       // Rows beyond the last partial result: their first would be at 65536 times their number.
-      const prepared = await compiled.prepare({ tensors: { B }, params: { m: 2, n, c: 33000 } })
+      const prepared = await compiled.bind({ B, m: 2, n, c: 33000 })
       expect((await prepared.verify()).problems).toEqual([])
     }
   },

@@ -202,7 +202,7 @@ describe('a candidate', async () => {
       executable: { bytes: 0, program: { plan: { steps: [] } } },
       free() {},
     } as never
-    e.bench.data.prepare = async () => taking
+    e.bench.data.bind = async () => taking
     const checked = await e.bench.verify({} as never, 'one')
     if (!('prepared' in checked)) throw new Error('not right')
     return { outcome: await e.bench.warmUp(checked.prepared), runs }

@@ -1,6 +1,9 @@
 /** Kernels without a schedule on matrices with rows of very different lengths: which format they take, and what they compute then. */
+
 import fc from 'fast-check'
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { buildDefault } from '../../src/api/built/build.ts'
+import { flatInputs } from '../../src/api/inputs/flat-inputs.ts'
 import type { CoordTensor, Device, Kernel, Tensor } from '../../src/node.ts'
 import { coords, devices, load, stored, Workspace } from '../../src/node.ts'
 import { createNodeWebGpu } from '../../src/runtime/webgpu/node.ts'
@@ -117,14 +120,17 @@ test('on rows of very different lengths the default schedule, and every variant 
       const forms = kernel.scheduleCandidates(device, { d }, { A }).filter((f) => formatsOf(f.kernel) > 0)
       others += forms.length
       const other = forms[which % Math.max(1, forms.length)]
-      const unasked = await kernel.compile(device)
-      const plain = await (await kernel.compileSchedule(device)).run(inputs)
-      for (const compiled of [unasked, ...(other ? [await other.kernel.compileSchedule(device)] : [])]) {
-        const prepared = await compiled.prepare(inputs)
+      const unasked = await kernel.build(device)
+      const plain = await (await kernel.build(device, { auto: false }))(...flatInputs(inputs))
+      for (const compiled of [
+        unasked,
+        ...(other ? [await other.kernel.build(device, { auto: false })] : []),
+      ]) {
+        const prepared = await compiled.bind(...flatInputs(inputs))
         try {
           expect((await prepared.verify()).problems.slice(0, 1)).toEqual([])
           const changed = A.values!.map((x: number) => 1 - x)
-          await prepared.write('A', Float32Array.from(changed as Iterable<number>))
+          await prepared.set('A', Float32Array.from(changed as Iterable<number>))
           expect((await prepared.verify()).problems.slice(0, 1)).toEqual([])
           // Elements as the kernel as written gives them, in the same order.
           for (const [name, t] of Object.entries(await prepared.outputs())) {
@@ -176,14 +182,14 @@ test('data run in the reported format, from the host and from a workspace', asyn
   const first = kernel.scheduleCandidates(device, { d: 16 }, { A })[0]!
   expect(formatsOf(first.kernel)).toBe(1)
   const inputs = { tensors: { A }, params: { d: 16 }, seed: 1 }
-  const { compiled } = await kernel.compileDefault(device)
+  const { built: compiled } = await buildDefault(kernel, device)
   const data = new Workspace(device, kernel, inputs)
   for (const prepared of [
-    await compiled.prepare(inputs),
-    await compiled.prepare(compiled.bind(inputs)),
-    await data.prepare(compiled),
+    await compiled.bind(...flatInputs(inputs)),
+    await compiled.upload(compiled.bindOnHost(...flatInputs(inputs))),
+    await data.bind(compiled),
   ]) {
-    expect(prepared.kernel.compilation.printedLoopSteps).toEqual(first.kernel.compilation.printedLoopSteps)
+    expect(prepared.code.compilation.printedLoopSteps).toEqual(first.kernel.compilation.printedLoopSteps)
     expect(prepared.formats.length).toBeGreaterThan(0)
     prepared.free()
   }

@@ -1,10 +1,16 @@
 /** Kernels without a schedule on devices with threads: which form runs, and that it computes what the reference computes. */
+
 import fc from 'fast-check'
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { buildDefault } from '../../src/api/built/build.ts'
+import type { RunInputs } from '../../src/api/inputs/bound-inputs.ts'
+import { flatInputs } from '../../src/api/inputs/flat-inputs.ts'
 import { isDense } from '../../src/ir/coordinates/axis.ts'
 import { evaluate } from '../../src/ir/values/evaluate.ts'
 import {
-  type CompiledKernel,
+  type Binding,
+  type Built,
+  bindResident,
   type CoordTensor,
   convertForKernel,
   coords,
@@ -12,9 +18,6 @@ import {
   devices,
   type Kernel,
   load,
-  type PreparedKernel,
-  prepareResident,
-  type RunInputs,
   releaseConversions,
   type Tensor,
   upload,
@@ -154,21 +157,20 @@ const drawn = (order: number) =>
 
 /** Ways to bind a matrix to a kernel that has no schedule, but a format for what is resident. */
 const WAYS: Readonly<
-  Record<string, (kernel: Kernel, compiled: CompiledKernel, inputs: Bindings) => Promise<PreparedKernel>>
+  Record<string, (kernel: Kernel, compiled: Built, inputs: Bindings) => Promise<Binding>>
 > = {
-  'the host': async (_, compiled, inputs) => compiled.prepare(inputs),
-  'bound before': async (_, compiled, inputs) => compiled.prepare(compiled.bind(inputs)),
+  'the host': async (_, compiled, inputs) => compiled.bind(...flatInputs(inputs)),
+  'bound before': async (_, compiled, inputs) => compiled.upload(compiled.bindOnHost(...flatInputs(inputs))),
   async 'a workspace'(kernel, compiled, inputs) {
     const data = new Workspace(compiled.device, kernel, inputs)
-    return data.prepare((await kernel.compileDefault(compiled.device)).compiled)
+    return data.bind((await buildDefault(kernel, compiled.device)).built)
   },
   async 'the device'(_, compiled, { tensors: { A, ...others }, params, seed }) {
-    if (!compiled.compilation.kernel.reformats.length)
-      return compiled.prepare({ tensors: { A }, params, seed })
+    if (!compiled.compilation.kernel.reformats.length) return compiled.bind({ A, ...params }, { seed })
     const uploaded = await upload(compiled.device, A)
     const there = await convertForKernel(compiled, 'A', uploaded)
     uploaded.free()
-    return prepareResident(
+    return bindResident(
       compiled,
       { A: there },
       { tensors: { ...denseOf(compiled, params, A), ...others }, params },
@@ -182,11 +184,7 @@ interface Bindings extends RunInputs {
 }
 
 /** Beside resident tensors nothing is random. */
-function denseOf(
-  { compilation }: CompiledKernel,
-  params: Readonly<Record<string, number>>,
-  { shape }: Tensor,
-) {
+function denseOf({ compilation }: Built, params: Readonly<Record<string, number>>, { shape }: Tensor) {
   const sizes: Readonly<Record<string, number>> = { m: shape[0]!, n: shape[1]!, l: shape[2] ?? 0, ...params }
   const { buffers, axes } = compilation.source
   const random = new Random(11)
@@ -206,13 +204,13 @@ function denseOf(
 
 test('the default schedule agrees with the reference, on each device and for each kind of binding, with a model and without', async () => {
   const cpu = await devices.cpu()
-  const kernels = new Map<string, { readonly kernel: Kernel; readonly on: Map<Device, CompiledKernel> }>()
+  const kernels = new Map<string, { readonly kernel: Kernel; readonly on: Map<Device, Built> }>()
   for (const name of Object.keys(KERNELS))
     for (const format of name === 'tree' ? [''] : ['', 'csr', 'hyb(1, 2)']) {
       const plain = await kernelOf(name)
       const kernel = format === '' ? plain : plain.as('A', format)
-      const on = new Map<Device, CompiledKernel>()
-      for (const d of [cpu, device]) on.set(d, await kernel.compile(d))
+      const on = new Map<Device, Built>()
+      for (const d of [cpu, device]) on.set(d, await kernel.build(d))
       kernels.set(`${name} ${format}`.trim(), { kernel, on })
     }
   const cases = fc.constantFrom(...kernels.keys()).chain((name) =>
@@ -252,14 +250,14 @@ test('the default schedule agrees with the reference, on each device and for eac
 
 test('the variant does not depend on the kind of binding: host, workspace, device', async () => {
   const kernel = (await kernelOf('rows')).as('A', 'csr')
-  const compiled = await kernel.compile(device)
+  const compiled = await kernel.build(device)
   const A = matrix(300, 4000, 8, 3000)
   const inputs = { tensors: { A }, params: { d: 8 }, seed: 1 }
   const chosen = kernel.autoSchedule(device, { d: 8 }, { A })
   expect(traceOf(chosen)).not.toBe(traceOf(kernel.autoSchedule(device, { m: 300, n: 4000, d: 8 })))
   for (const way of Object.values(WAYS)) {
     const prepared = await way(kernel, compiled, inputs)
-    expect(prepared.kernel.compilation.printedLoopSteps).toEqual(chosen.compilation.printedLoopSteps)
+    expect(prepared.code.compilation.printedLoopSteps).toEqual(chosen.compilation.printedLoopSteps)
     prepared.free()
   }
   compiled.release()
@@ -268,24 +266,24 @@ test('the variant does not depend on the kind of binding: host, workspace, devic
 test('data bound before a release are rejected after it, and nothing is compiled for them', async () => {
   const kernel = await kernelOf('rows')
   const cpu = await devices.cpu()
-  const compiled = await kernel.compile(cpu)
+  const compiled = await kernel.build(cpu)
   const inputs = { tensors: { A: matrix(30, 40, 5, 5) }, params: { d: 33 }, seed: 1 }
-  const bound = compiled.bind(inputs)
+  const bound = compiled.bindOnHost(...flatInputs(inputs))
   compiled.release()
-  for (const late of [bound, inputs])
-    await expect(compiled.prepare(late)).rejects.toMatchObject({
+  for (const late of [() => compiled.upload(bound), () => compiled.bind(...flatInputs(inputs))])
+    await expect(late()).rejects.toMatchObject({
       diagnostics: [{ code: 'device/released-module' }],
     })
 })
 
 test('on cpu sizes determine the width of tiles', async () => {
   const kernel = await kernelOf('rows')
-  const compiled = await kernel.compile(await devices.cpu())
+  const compiled = await kernel.build(await devices.cpu())
   const inputs = { tensors: { A: matrix(30, 40, 5, 5) }, seed: 1 }
   const widths: string[] = []
   for (const d of [4, 12, 24, 33, 64]) {
-    const prepared = await compiled.prepare({ ...inputs, params: { d } })
-    widths.push(prepared.kernel.compilation.printedLoopSteps.find((s) => s.startsWith('split f'))!)
+    const prepared = await compiled.bind(...flatInputs({ ...inputs, params: { d } }))
+    widths.push(prepared.code.compilation.printedLoopSteps.find((s) => s.startsWith('split f'))!)
     prepared.free()
   }
   expect(widths).toEqual([4, 4, 8, 8, 16].map((by) => `split f by ${by} -> (fo, fi)`))
@@ -322,13 +320,13 @@ test('trees have predictions for each variant too, unless the analysis takes too
 
 test('bound data can be prepared later, in the selected variant', async () => {
   const kernel = await kernelOf('rows')
-  const compiled = await kernel.compile(device)
+  const compiled = await kernel.build(device)
   const A = matrix(60, 50, 5, 40)
-  const bound = compiled.bind({ tensors: { A }, params: { d: 8 }, seed: 1 })
-  const prepared = await compiled.prepare(bound)
+  const bound = compiled.bindOnHost({ A, d: 8 }, { seed: 1 })
+  const prepared = await compiled.upload(bound)
   expect((await prepared.verify()).ok).toBe(true)
   const chosen = kernel.autoSchedule(device, { d: 8 }, { A })
-  expect(prepared.kernel.compilation.printedLoopSteps).toEqual(chosen.compilation.printedLoopSteps)
+  expect(prepared.code.compilation.printedLoopSteps).toEqual(chosen.compilation.printedLoopSteps)
   prepared.free()
   compiled.release()
 })

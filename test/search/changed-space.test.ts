@@ -1,5 +1,7 @@
 /** A space that is changed and keeps its name: what was measured of other steps is not taken for what its points are now. */
+
 import { afterAll, expect, test } from 'vitest'
+import { flatInputs } from '../../src/api/inputs/flat-inputs.ts'
 import { coords, load } from '../../src/node.ts'
 import { openRecords } from '../../src/search/records/index.ts'
 import { space } from '../../src/search/spaces/function-space.ts'
@@ -57,7 +59,7 @@ test('spaces of one name have separate studies, and reuse trials of the same ste
   const known = async (values: string, axis = 'f'): Promise<number> => {
     const text = `schedule product.tiles choose by search {\n  by in ${values}\n  split ${axis} by by -> (o, r)\n}\n`
     const kernel = (await load(PRODUCT + text)).kernel('product')
-    const space = await kernel.space('tiles').bind(device, inputs)
+    const space = await kernel.space('tiles').bind(device, ...flatInputs(inputs))
     return (await tune(kernel, { device, records, strategy: 'exhaustive', inputs, space })).knownTrials
   }
   expect([await known('2, 4'), await known('2, 8'), await known('2, 4'), await known('2, 8')]).toEqual([

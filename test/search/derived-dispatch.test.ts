@@ -2,6 +2,7 @@
 
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
+import { flatInputs } from '../../src/api/inputs/flat-inputs.ts'
 import type { Kernel } from '../../src/api/kernels/kernel.ts'
 import { parseProgram } from '../../src/api/programs/program.ts'
 import { appliedName } from '../../src/ast/print/message-text.ts'
@@ -122,8 +123,10 @@ describe('a dispatch derived from measurements', () => {
       const { m, n, d } = Object.fromEntries(values) as Record<string, number>
       const statistics = Object.fromEntries([...values].filter(([s]) => s.includes('(') && text.includes(s)))
       const inputs = { params: { m: m!, n: n!, d: d! }, statistics }
-      const chosen = await again.schedule(name).choose('cpu', inputs)
-      expect((await read.schedule(name).choose('cpu', inputs)).selection.text).toBe(chosen.selection.text)
+      const chosen = await again.schedule(name).choose('cpu', ...flatInputs(inputs))
+      expect((await read.schedule(name).choose('cpu', ...flatInputs(inputs))).selection.text).toBe(
+        chosen.selection.text,
+      )
       expect(chosen.kernel.toJSON()).toEqual(evidence.known[k]!.kernel.toJSON())
       const { call } = evidence.known[k]!
       if (call) expect(chosen.selection.text).toBe(appliedName(call.name, call.args))

@@ -34,9 +34,7 @@ const first = dispatchTable({
 const searched = (rules: Parameters<typeof dispatchTable>[0]['rules'], before = first): string =>
   dispatchTable({ kernel, rules, device: 'cuda', origin }, before)
 const chosen = async (table: string, kind: 'cpu' | 'cuda', d: number) => {
-  const { selection } = await (await program(table))
-    .schedule('auto')
-    .choose(kind, { params: { m: 8, n: 8, d } })
+  const { selection } = await (await program(table)).schedule('auto').choose(kind, { m: 8, n: 8, d })
   return [selection.text, selection.origin?.name]
 }
 

@@ -1,6 +1,8 @@
 /** Lists and sets of formats in searches: candidates get those of their own, and so do predictions and records. */
+
 import { fc, test as property } from '@fast-check/vitest'
 import { expect, test } from 'vitest'
+import { flatInputs } from '../../src/api/inputs/flat-inputs.ts'
 import {
   fromTransferable,
   modelDataOf,
@@ -103,7 +105,7 @@ test('every point of a space is measured, and data names depend on the lists', a
     return (k) => (b === 0 ? k.as('A', 'vbr(top, left)') : k.as('A', 'bsr', b))
   })
   const given = { tensors, seed: 3 }
-  const nested = await kernel.space('nested').bind(device, given)
+  const nested = await kernel.space('nested').bind(device, ...flatInputs(given))
   for (const s of [nested, of]) {
     const { trials, finalists } = await tune(kernel, {
       space: s,

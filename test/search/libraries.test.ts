@@ -4,6 +4,7 @@ import { readFileSync } from 'node:fs'
 import { fc, test as property } from '@fast-check/vitest'
 import { afterAll, expect, test } from 'vitest'
 import { matchKernel } from '../../src/analysis/kernel-pattern.ts'
+import { flatInputs } from '../../src/api/inputs/flat-inputs.ts'
 import { parseProgram } from '../../src/api/programs/program.ts'
 import { tuneText } from '../../src/cli/tune/tune-report.ts'
 import { coords, devices, load } from '../../src/node.ts'
@@ -136,7 +137,7 @@ property.prop([
     const inputs = { tensors: { [bound]: A }, params: name === 'spmv' ? {} : { d }, seed: 3 }
     for (const routine of routines) {
       expect(routine.name).toMatch(/^cuSPARSE 12\.5\.7: S/)
-      const prepared = await (await routine.compile()).prepare(inputs)
+      const prepared = await (await routine.compile()).bind(...flatInputs(inputs))
       expect((await prepared.verify()).problems).toEqual([])
       // As it is measured: recorded once, and replayed.
       const graph = await prepared.graph()
@@ -176,7 +177,7 @@ test('missing libraries and unsupported inputs are reported, without leaks', asy
     const [first] = libraryRoutines(spmm, library.device).routines
     library.failing.set(call, 3)
     const compiled = await first!.compile()
-    const error = await failure(() => compiled.prepare(inputs))
+    const error = await failure(() => compiled.bind(...flatInputs(inputs)))
     expect([error[0]!.code, error[0]!.message]).toEqual([
       'device/library',
       `${call} of cuSPARSE 12.5.7 returned status 3`,
@@ -185,21 +186,21 @@ test('missing libraries and unsupported inputs are reported, without leaks', asy
   }
   const library = new FakeLibrary()
   const [first] = libraryRoutines(spmm, library.device).routines
-  const prepared = await (await first!.compile()).prepare(inputs)
+  const prepared = await (await first!.compile()).bind(...flatInputs(inputs))
   library.failing.set('cusparseSpMM', 7)
   expect(await codeOf(() => prepared.run())).toBe('device/library')
   library.failing.clear()
   const { commands } = prepared
   prepared.free()
   expect(await codeOf(() => library.device.run(commands))).toBe('device/released-module')
-  const other = await (await first!.compile()).prepare(inputs)
+  const other = await (await first!.compile()).bind(...flatInputs(inputs))
   expect(await codeOf(() => new FakeLibrary().device.run(other.commands))).toBe('device/foreign-module')
 })
 
 test('tuned together with schedules: the winner is reported as a routine, and recorded', async () => {
   const device = simulated(new FakeLibrary().device)
   const records = await openRecords(folder.at('r.db'))
-  const space = await spmm.space('gpu_space').bind('cuda', inputs)
+  const space = await spmm.space('gpu_space').bind('cuda', ...flatInputs(inputs))
   const seen: (string | undefined)[] = []
   const options = { space, inputs, device, trials: 2, seconds: 20, records }
   const result = await tune(spmm, { ...options, onProgress: (p) => seen.push(p.library?.name) })

@@ -419,8 +419,8 @@ describe('on devices', () => {
   buffer Y: f32[] out
   iterate sum [i] as R { Y[] += X[i] }
 }`
-    const compiled = await parseProgram(text).kernel().compile(device)
-    const prepared = await Promise.all([10, 20].map((n) => compiled.prepare({ params: { n }, seed: 1 })))
+    const compiled = await parseProgram(text).kernel().build(device)
+    const prepared = await Promise.all([10, 20].map((n) => compiled.bind({ n }, { seed: 1 })))
     const { outcomes, drift } = await measureRounds(device, prepared, {
       rounds: 6,
       warmups: 1,

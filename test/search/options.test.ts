@@ -1,6 +1,8 @@
 /** Options of what searches, and points: what is none of them is refused before anything is begun, with what was expected. */
+
 import { describe, expect, test } from 'vitest'
 import { generateMatrix } from '../../bench/families.ts'
+import { flatInputs } from '../../src/api/inputs/flat-inputs.ts'
 import { render } from '../../src/ast/diagnostics/render.ts'
 import { coords, devices, load, SptError } from '../../src/node.ts'
 import { search } from '../../src/search/loop/search.ts'
@@ -154,7 +156,10 @@ test('the cost model reports a matrix with too many rows, and dispatch works wit
   const given = { tensors: { A: wide }, params: { d: 4 } }
   expect(await codeOf(() => predictor(kernel, { device: 'cuda', inputs: given }))).toBe('search/too-large')
   const spmm = (await load('sparsetile/kernels/spmm.spt')).kernel('spmm')
-  const { selection } = await spmm.choose('cuda', { ...given, statistics: {}, params: { d: 64 } })
+  const { selection } = await spmm.choose(
+    'cuda',
+    ...flatInputs({ ...given, statistics: {}, params: { d: 64 } }),
+  )
   expect(selection.schedule).not.toBe('')
 })
 
@@ -165,7 +170,7 @@ describe('a point with an unknown decision', () => {
   })
 
   test.each(['a text', 'a function', 'sketches'])('is rejected by a space of %s', async (kind) => {
-    const some = await kernel.space('some').bind(device, inputs)
+    const some = await kernel.space('some').bind(device, ...flatInputs(inputs))
     const drawn = sketches(kernel, { device: 'cpu', formats: {} })
     const of = { 'a text': some, 'a function': own, sketches: drawn }[kind]!
     const points = {
@@ -192,7 +197,7 @@ test('arguments of spaces and schedules are integers', async () => {
 })
 
 test('errors of spaces and dispatches have a source location', async () => {
-  const error = await refused(() => kernel.space('some').bind(device, { tensors: { A }, params: { d: 1 } }))
+  const error = await refused(() => kernel.space('some').bind(device, { A, d: 1 }))
   expect(render(error.diagnostics, error.sources ?? [])).toContain(
     'schedule product.some(most = 8) choose by search {',
   )
@@ -224,6 +229,9 @@ schedule product.loops choose by search {
   by in 2, 4
   use halves(f, by)
 }`)
-  const space = await given.kernel('product').space('loops').bind('cpu', inputs)
+  const space = await given
+    .kernel('product')
+    .space('loops')
+    .bind('cpu', ...flatInputs(inputs))
   expect([...points(space)]).toEqual([{ by: 2 }, { by: 4 }])
 })

@@ -15,7 +15,7 @@ const drawn = choiceNumbers(80).map((numbers) => drawnSpaceText(new Choices(numb
 async function spaceOf({ text, sizes }: ReturnType<typeof drawnSpaceText>): Promise<PointSpace | null> {
   try {
     const program = await load(KERNEL + text)
-    return await program.kernel('product').space('drawn').bind('cpu', { params: sizes })
+    return await program.kernel('product').space('drawn').bind('cpu', sizes)
   } catch (e) {
     if (e instanceof SptError) return null
     throw e
@@ -107,10 +107,7 @@ schedule product.plain choose by search {
   use tiled(a, b)
 }
 `
-  const plain = await (await load(text))
-    .kernel('product')
-    .space('plain')
-    .bind('cpu', { params: { m: 8, d: 8 } })
+  const plain = await (await load(text)).kernel('product').space('plain').bind('cpu', { m: 8, d: 8 })
   const { points, isExact, decisions } = outline(plain)
   expect([points, isExact, decisions.map((d) => [d.name, d.values.length, d.unconfirmed.length])]).toEqual([
     1_000_000,

@@ -1,7 +1,7 @@
 /** Spaces of sketches as a caller sees them: decisions, points, what is refused, and the kernels of the package. */
 import { readdirSync } from 'node:fs'
 import { expect, test } from 'vitest'
-import { type CompiledKernel, coords, devices, type Kernel, load } from '../../src/node.ts'
+import { type Built, coords, devices, type Kernel, load } from '../../src/node.ts'
 import { COUNT_LIMIT, checkPoint, points, repairPoint } from '../../src/search/spaces/points.ts'
 import { sketches, sketchOrigin, usualSpace } from '../../src/search/spaces/sketches.ts'
 import { count } from '../../src/search/spaces/survey.ts'
@@ -166,10 +166,10 @@ test('a kernel without steps on loops runs as the best guess on cpu', async () =
   const kernel = (await load(SUMS)).kernel()
   const cpu = await devices.cpu()
   const space = sketches(kernel, { device: 'cpu', formats: {} })
-  const guess = await space.kernel(space.defaultPoint).compileSchedule(cpu)
-  const textsOf = (c: CompiledKernel): readonly string[] => c.program.texts.map((t) => t.text)
-  expect(textsOf(await kernel.compile(cpu))).toEqual(textsOf(guess))
-  expect(textsOf(await kernel.compileSchedule(cpu))).not.toEqual(textsOf(guess))
+  const guess = await space.kernel(space.defaultPoint).build(cpu, { auto: false })
+  const textsOf = (c: Built): readonly string[] => c.program.texts.map((t) => t.text)
+  expect(textsOf(await kernel.build(cpu))).toEqual(textsOf(guess))
+  expect(textsOf(await kernel.build(cpu, { auto: false }))).not.toEqual(textsOf(guess))
   expect(kernel.autoSchedule('cpu').trace).toEqual(space.kernel(space.defaultPoint).trace)
   expect(kernel.autoSchedule('cpu', { d: 3 }).trace).toEqual(['unroll f by 4'])
   const own = kernel.unroll('f', 4)

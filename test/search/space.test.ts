@@ -182,10 +182,10 @@ describe('a text', () => {
       )
     const asking = kernel.space('asking')
     expect(await codeOf(asking.bind('cuda'))).toBe('bind/missing-size')
-    expect(await codeOf(asking.bind('cpu', { params: { m: 4 } }))).toBe('space/empty')
-    expect(await codeOf(asking.bind('cuda', { params: { m: 3 } }))).toBe(null)
+    expect(await codeOf(asking.bind('cpu', { m: 4 }))).toBe('space/empty')
+    expect(await codeOf(asking.bind('cuda', { m: 3 }))).toBe(null)
     expect(await codeOf(asking.bind('gpu' as never))).toBe('api/argument')
-    expect(await codeOf(asking.bind('cuda', { params: { m: 4 }, statistics: { 'nnz(A)': 4 } }))).toBe(
+    expect(await codeOf(asking.bind('cuda', { m: 4 }, { statistics: { 'nnz(A)': 4 } }))).toBe(
       'choose/unknown-name',
     )
     expect(refusal(() => kernel.space('none')).code).toBe('api/unknown-space')

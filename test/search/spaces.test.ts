@@ -30,10 +30,7 @@ test.for(['m > 2 or p < p', 'm > 2 and p < 4'])(
   async (condition) => {
     const items = `p in 1, 2\n  only where (${condition})\n  use refused(p) or tiled\n`
     const program = await load(`${KERNEL}schedule product.s choose by search {\n  ${items}}\n`)
-    const space = await program
-      .kernel('product')
-      .space('s')
-      .bind('cpu', { params: { m: 1, d: 4 } })
+    const space = await program.kernel('product').space('s').bind('cpu', { m: 1, d: 4 })
     expect([...points(space)]).toEqual([{ use: 'tiled' }])
   },
 )
@@ -45,7 +42,7 @@ describe('generated spaces', () => {
       let space: KernelSpace<Kernel>
       try {
         const program = await load(KERNEL + text)
-        space = await program.kernel('product').space('drawn').bind('cpu', { params: sizes })
+        space = await program.kernel('product').space('drawn').bind('cpu', sizes)
       } catch (e) {
         expect(['check/empty-space', 'space/empty']).toContain(codeOf(e))
         expect(all).toEqual([])
@@ -55,10 +52,7 @@ describe('generated spaces', () => {
       expect(count(space)).toEqual({ points: all.length, isExact: true })
       // The formatter says the same.
       const formatted = print(parse({ name: 't', text: KERNEL + text }))
-      const again = await (await load(formatted))
-        .kernel('product')
-        .space('drawn')
-        .bind('cpu', { params: sizes })
+      const again = await (await load(formatted)).kernel('product').space('drawn').bind('cpu', sizes)
       expect(keys(points(again))).toEqual(keys(points(space)))
     },
   )
@@ -70,7 +64,7 @@ describe('generated spaces', () => {
     async ({ text, sizes, all }, at) => {
       fc.pre(all.length > 0)
       const program = await load(KERNEL + text)
-      const space = await program.kernel('product').space('drawn').bind('cpu', { params: sizes })
+      const space = await program.kernel('product').space('drawn').bind('cpu', sizes)
       const point = samplePoint(space, () => at)!
       expect(checkPoint(space, point)).toEqual(point)
       let kernel: Kernel

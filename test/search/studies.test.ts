@@ -1,7 +1,9 @@
 /** Shared studies: each trial is done, and kept once, whatever dies meanwhile. */
+
 import { type ChildProcess, spawn } from 'node:child_process'
 import { mkdtempSync, readFileSync } from 'node:fs'
 import { afterAll, describe, expect, test } from 'vitest'
+import { flatInputs } from '../../src/api/inputs/flat-inputs.ts'
 import type { Diagnostic } from '../../src/ast/diagnostics/diagnostic.ts'
 import { SptError } from '../../src/ast/diagnostics/diagnostic.ts'
 import { coords, devices, type Kernel, load, readTensor } from '../../src/node.ts'
@@ -77,7 +79,7 @@ describe('the contents of a study', () => {
     const rebuilt = await rebuildStudy(again, { instructions: false, dataRoot: folder.path })
     expect(rebuilt.kernel.show(1)).toBe(kernel.show(1))
     expect(rebuilt.program.format('own')).toBeDefined()
-    const run = async (k: Kernel) => (await k.compile(await devices.cpu())).run(rebuilt.inputs)
+    const run = async (k: Kernel) => (await k.build(await devices.cpu()))(...flatInputs(rebuilt.inputs))
     expect((await run(rebuilt.kernel.replay(kernel.split('i', 2).toJSON()))).C).toEqual((await run(kernel)).C)
 
     expect(await codeOf(rebuildStudy(shared, { dataRoot: folder.at('below') }))).toBe('studies/outside-root')

@@ -1,6 +1,7 @@
 /** Tuning on several matrices: candidates are tried on all, what is told is of all, and what is written reads back. */
 
 import { afterAll, expect, test, vi } from 'vitest'
+import { flatInputs } from '../../src/api/inputs/flat-inputs.ts'
 import type { Kernel } from '../../src/api/kernels/kernel.ts'
 import type { SptError } from '../../src/ast/diagnostics/diagnostic.ts'
 import { coords, load } from '../../src/node.ts'
@@ -59,7 +60,7 @@ async function tuned(
   const options: TuneAllOptions = {
     cases,
     device,
-    space: (inputs) => kernel.space('all').bind(device, inputs),
+    space: (inputs) => kernel.space('all').bind(device, ...flatInputs(inputs)),
     strategy: 'exhaustive',
     ...more,
   }
@@ -167,9 +168,9 @@ test('the written schedule round-trips, and agrees with the kernel', async () =>
   if (verdict === 'dispatch') expect(result.schedule).toEqual({ name, text })
   expect([verdict === 'default', verdict]).toEqual([result.schedule === null, generalisation!.verdict])
   const again = (await load(`${PROGRAM}\n${text}`)).kernel('product').schedule(name)
-  const compiled = await again.compile(device)
+  const compiled = await again.build(device)
   for (const { inputs } of cases) {
-    const prepared = await compiled.prepare(typeof inputs === 'function' ? inputs() : inputs)
+    const prepared = await compiled.bind(...flatInputs(typeof inputs === 'function' ? inputs() : inputs))
     expect((await prepared.verify()).ok).toBe(true)
     prepared.free()
   }

@@ -1,6 +1,9 @@
 /** What tuning gives is what was measured, when it is compiled and when its text is read back. */
+
 import { readFileSync } from 'node:fs'
 import { afterAll, describe, expect, test } from 'vitest'
+import { buildDefault } from '../../src/api/built/build.ts'
+import { flatInputs } from '../../src/api/inputs/flat-inputs.ts'
 import { Call } from '../../src/cli/arguments/command.ts'
 import { outFile } from '../../src/cli/run/out-file.ts'
 import { parseFile } from '../../src/cli/scheduled-kernel.ts'
@@ -33,7 +36,7 @@ const AUTO =
 
 async function finals(text: string) {
   const kernel = (await load(text)).kernel('product')
-  const space = await kernel.space('all').bind(device, inputs)
+  const space = await kernel.space('all').bind(device, ...flatInputs(inputs))
   return { kernel, space, ...(await tune(kernel, { space, inputs, device, strategy: 'exhaustive' })) }
 }
 
@@ -49,7 +52,7 @@ describe.each([
     for (const { kernel, point } of found.finalists) {
       if (point) expect(kernel.trace).toEqual(withExplicitSteps(found.space.kernel(point)).trace)
       expect(kernel.dispatch).toBe(null)
-      expect((await kernel.compileDefault(device)).kernel.trace).toEqual(kernel.trace)
+      expect((await buildDefault(kernel, device)).kernel.trace).toEqual(kernel.trace)
     }
     const unasked = found.kernel.dispatch
       ? ['split f by 4 -> (fo, fi)']
@@ -127,6 +130,6 @@ schedule product.tuned_2 { A as blocks(2) }
     [9, 'tuned_1'],
     [20, 'tuned_2'],
   ] as const)
-    expect((await kernel.schedule('tuned').choose('cpu', { params: { d } })).selection.text).toBe(schedule)
+    expect((await kernel.schedule('tuned').choose('cpu', { d })).selection.text).toBe(schedule)
   expect(program.formats.get('csr')).toBeDefined()
 })

@@ -2,9 +2,11 @@
  * One suite for every kernel file: all schedules on all devices against the reference, on the cases a test gives,
  * and their CUDA text through nvcc where there is one.
  */
+
 import { readFileSync } from 'node:fs'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import type { RunInputs } from '../../src/api/compiled/compiled.ts'
+import type { RunInputs } from '../../src/api/inputs/bound-inputs.ts'
+import { flatInputs } from '../../src/api/inputs/flat-inputs.ts'
 import { SptError } from '../../src/ast/diagnostics/diagnostic.ts'
 import { groupBy } from '../../src/ir/memoize.ts'
 import { toF16 } from '../../src/ir/values/half.ts'
@@ -180,15 +182,15 @@ export function kernelSuite(suite: KernelSuite): void {
                 if (characters > 30_000 && long++ > 0) continue
               }
               const compiled = await (schedule === null
-                ? kernel.compileSchedule(present[device]!)
-                : scheduled.compile(present[device]!))
+                ? kernel.build(present[device]!, { auto: false })
+                : scheduled.build(present[device]!))
               let ran = 0
               for (const [k, c] of list.entries()) {
                 if (c.large && !LONG && turn !== SEED % all.length) continue
                 // Schedules take turns with the data: other ones in every run.
                 if (ran > 0 && !LONG && (k + turn + SEED) % 8 > 0) continue
                 const what = `${name}.${schedule ?? '(none)'}: ${c.name}`
-                const prepared = await compiled.prepare(c.inputs).catch(meetsRequirements)
+                const prepared = await compiled.bind(...flatInputs(c.inputs)).catch(meetsRequirements)
                 if (!prepared) continue
                 ran++
                 const v = await prepared.verify()

@@ -132,7 +132,7 @@ const ourStep = (
       return on.led(ready, dense([tokens, inputs], X, 'f16'), rest, { rate })
     },
     async (run) => {
-      await run.prepared.write('W', W)
+      await run.prepared.set('W', W)
       await run.run()
       const read = async (name: string): Promise<Float32Array> => numbers(await run.values(name))
       return expected.check({ Y: await read('Y'), D: await read('D'), W: await read('W') })

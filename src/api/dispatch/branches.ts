@@ -6,32 +6,15 @@ import type { Bound } from '../../run/bind/index.ts'
 import { type BareValues, withValues } from '../../run/bind/results/update-values.ts'
 import { extentsOf } from '../../run/bind/sources/coordinate-sources.ts'
 import type { Compilation } from '../../run/compile/compile.ts'
-import type { Program, Sources } from '../../run/compile/compiled-program.ts'
 import { Executable } from '../../run/execution/execute.ts'
 import type { SharedMemory } from '../../run/execution/external-memory.ts'
 import { overflow } from '../../run/execution/overflow-error.ts'
 import { commandsMeasuring, commonBuffers } from '../../run/execution/shared-buffers.ts'
-import type { UnorderedSum } from '../../run/verify/verify.ts'
 import type { Command, Device } from '../../runtime/device.ts'
 import type { Tensor } from '../../storage/tensor.ts'
-import type { RunInputs } from '../inputs/bound-inputs.ts'
+import type { CompiledCode } from '../built/code.ts'
 import type { Selection } from './dispatch-conditions.ts'
 import { determinesFillRatio } from './fill-ratio.ts'
-
-/** A kernel compiled under one schedule. */
-export interface CompiledCode {
-  readonly compilation: Compilation
-  readonly program: Program
-  readonly device: Device
-  readonly sources: Sources
-  readonly unorderedSums: readonly UnorderedSum[]
-  readonly deterministic: boolean
-  /** Compiles the same schedule for another device. */
-  compileFor(device: Device): Promise<CompiledCode>
-  /** Prepares, runs, reads all outputs by name, and frees. */
-  run(inputs: RunInputs): Promise<Record<string, Tensor>>
-  release(): void
-}
 
 /** A schedule for some inputs, before it is compiled. */
 export interface Candidate {

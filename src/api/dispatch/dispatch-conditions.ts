@@ -50,7 +50,7 @@ export interface Selection {
   readonly values: Readonly<Record<string, number | boolean>>
   /** Place of the branch in the source. */
   readonly span: Span
-  /** Earlier branches, each with its first condition that does not hold. */
+  /** Earlier branches, each with its first condition that does not hold, and schedules with unordered sums that `deterministic` excludes. */
   readonly rejectedBranches: readonly string[]
 }
 
@@ -109,13 +109,15 @@ function withArguments(choice: Choice, values: ReadonlyMap<string, number>): Cho
 }
 
 /**
- * Returns the schedule calls of the first branch whose conditions hold; several for `fastest`. `passed`: calls to skip. @throws SptError
- * `choose/no-match`, `choose/division`, `choose/argument`, and like `known`
+ * Returns the schedule calls of the first branch whose conditions hold; several for `fastest`. `passed`: calls to skip, because a list
+ * exceeded its capacity. `excluded`: reasons for which other calls are skipped. @throws SptError `choose/no-match`, `choose/division`,
+ * `choose/argument`, and like `known`
  */
 export function decide(
   { choice, values, text }: DispatchCall,
   known: Lookup,
   passed: ReadonlySet<string> = new Set(),
+  excluded: ReadonlyMap<string, string> = new Map(),
 ): readonly Decision[] {
   const seen = new Map<string, number | boolean>()
   const rejectedBranches: string[] = []
@@ -141,9 +143,13 @@ export function decide(
       return { call, given, text: callText(call.schedule, given) }
     })
     const isFirst = (text: string, k: number): boolean => all.findIndex((c) => c.text === text) === k
-    const calls = all.filter((c, k) => !passed.has(c.text) && isFirst(c.text, k))
+    const calls = all.filter((c, k) => !passed.has(c.text) && !excluded.has(c.text) && isFirst(c.text, k))
+    for (const [k, { text }] of all.entries())
+      if (excluded.has(text) && isFirst(text, k)) rejectedBranches.push(`${text}: ${excluded.get(text)}`)
     if (calls.length === 0) {
-      rejectedBranches.push(`${all.map((c) => c.text).join(', ')}: a list exceeded its capacity`)
+      const full = all.filter((c) => !excluded.has(c.text))
+      if (full.length > 0)
+        rejectedBranches.push(`${full.map((c) => c.text).join(', ')}: a list exceeded its capacity`)
       continue
     }
     return calls.map(({ call, given, text: called }) => ({

@@ -1,5 +1,5 @@
 /**
- * Schedule of each run of a prepared kernel: always the same, or selected by the latest fill ratio of a format that is `live in place`.
+ * Schedule of each run of a binding: always the same, or selected by the latest fill ratio of a format that is `live in place`.
  * Schedules that build the format leave list lengths in memory. Under other schedules, the launches of a builder run from time to time.
  * Readback is asynchronous.
  */
@@ -10,7 +10,8 @@ import type { Executable } from '../../run/execution/execute.ts'
 import { isOverflow, storedElsewhere } from '../../run/execution/overflow-error.ts'
 import type { Device } from '../../runtime/device.ts'
 import type { Tensor } from '../../storage/tensor.ts'
-import { Branch, Branches, type Candidate, type CompiledCode, textOf } from './branches.ts'
+import type { CompiledCode } from '../built/code.ts'
+import { Branch, Branches, type Candidate, textOf } from './branches.ts'
 import type { Selection } from './dispatch-conditions.ts'
 import {
   type Decided,
@@ -119,8 +120,8 @@ export class Dispatcher {
     return null
   }
 
-  /** Kernel of the latest run; before the first run, of the next one. */
-  get kernel(): CompiledCode {
+  /** Code of the latest run; before the first run, of the next one. */
+  get code(): CompiledCode {
     return this.#now.compiled
   }
 

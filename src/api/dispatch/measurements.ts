@@ -26,7 +26,7 @@ export interface EstimatedTime {
   readonly milliseconds: number | null
 }
 
-/** Selected schedule of the runs of a prepared kernel. */
+/** Selected schedule of the runs of a binding. */
 export interface RunSelection extends Selection {
   /**
    * Fill ratios by the text of the condition, such as `fill_ratio(A, panels(8, 1))`. Empty if no condition depends on run-time

@@ -14,9 +14,10 @@ import { formatInputsOfChoice } from '../../schedule/coordinates/as/format-input
 import { DenseOnDevice, type Tensor } from '../../storage/tensor.ts'
 import type { AutoSchedulable } from '../auto-schedule/format-candidates.ts'
 import { predictedTimes } from '../auto-schedule/predicted-times.ts'
+import type { ScheduleCandidate } from '../auto-schedule/schedule-candidates.ts'
 import { fastestCandidates, keepsDeclaredFormats } from '../auto-schedule/schedule-candidates.ts'
 import { PLAIN, plainReason } from '../auto-schedule/software-adapter-schedule.ts'
-import type { CompiledSchedule } from '../compiled/compiled.ts'
+import { sumsOf, sumsText } from '../built/unordered-sums.ts'
 import { declaredOf, type RunInputs, valuesIn } from '../inputs/bound-inputs.ts'
 import { besideDeclared, type DeclaredInputs, formatInputsFor } from '../inputs/format-input-binding.ts'
 import { randomInputs } from '../inputs/small-data.ts'
@@ -37,7 +38,6 @@ import { Facts } from './facts.ts'
 export interface Selectable<K> extends AutoSchedulable<K>, Pick<ErrorSources, 'sources'> {
   sequential(): K
   schedule(name: string, ...args: (number | undefined)[]): K
-  compileSchedule(device: Device): Promise<CompiledSchedule>
 }
 
 /** A dispatch, and the kernel to which its schedules are applied. */
@@ -45,6 +45,8 @@ export interface OpenDispatch<K> extends Omit<DispatchCall, 'choice'> {
   /** `null`: the auto-scheduler selects. */
   readonly choice: Choice | null
   readonly base: K
+  /** True: schedules with unordered sums are skipped. */
+  readonly deterministic?: boolean | undefined
   /** The default dispatch `auto`, which the caller did not name. */
   readonly isDefault?: boolean | undefined
 }
@@ -54,6 +56,8 @@ export interface SelectedKernel<K> {
   readonly kernel: K
   /** `null` for a schedule of the auto-scheduler. */
   readonly selection: Selection | null
+  /** Call of the schedule, or decisions of the auto-scheduler. */
+  readonly text: string
 }
 type Decided<K> = SelectedKernel<K> & { readonly selection: Selection }
 
@@ -117,9 +121,19 @@ export class Selector<K extends Selectable<K>> {
     const values = { tensors: { ...tensors, ...this.#structure }, params }
     const forms = fastestCandidates(base, this.#on as Device, values)
     // The fastest format was selected from samples, so the data may not fit; lowering or the device may reject it.
-    const declared = forms.find((f) => keepsDeclaredFormats(base, f))
-    const best = new Set([forms[0], declared].flatMap((f) => f?.kernel ?? []))
-    return [...best].map((kernel) => ({ kernel, selection: null }))
+    const rejected: string[] = []
+    const ordered = forms.filter((f) => {
+      const reason = this.#exclusion(f.kernel)
+      if (reason !== null) rejected.push(`${f.text}: ${reason}`)
+      return reason === null
+    })
+    const declared = ordered.find((f) => keepsDeclaredFormats(base, f))
+    const best = new Set([ordered[0], declared].flatMap((f) => f ?? []))
+    return [...best].map((form) => ({
+      kernel: form.kernel,
+      text: form.text,
+      selection: rejected.length > 0 ? automaticSelection(form, this.#source, rejected) : null,
+    }))
   }
 
   /**
@@ -133,11 +147,11 @@ export class Selector<K extends Selectable<K>> {
     const plain = open.isDefault ? this.#withoutSchedule() : null
     if (plain) return plain
     const model = modelFor(this.#on)
-    const decisions = decide(open, this.#facts.lookup(found), passed)
+    const decisions = this.#decisions(open, found, passed)
     const variantOf = (decision: Decision): Decided<K> => {
       const kernel = applied(open, decision)
       checkRequirements(open, decision, kernel.compilation, this.#facts.sizes)
-      return { kernel, selection: decision.selection }
+      return { kernel, selection: decision.selection, text: decision.selection.text }
     }
     const sparse = decisions.length > 1 && model ? (this.#structure ?? this.#sparse()) : {}
     const compares = Object.keys(sparse).length > 0
@@ -150,6 +164,33 @@ export class Selector<K extends Selectable<K>> {
     }
     // If none of the schedules is legal, report the error of the first.
     return legal.length < 2 ? (legal[0] ?? variantOf(decisions[0]!)) : this.#fastest(model!, sparse, legal)
+  }
+
+  /** The decisions of the first branch with a schedule that is not excluded. */
+  #decisions(
+    open: OpenDispatch<K> & DispatchCall,
+    found?: ReadonlyMap<string, number>,
+    passed?: ReadonlySet<string>,
+  ) {
+    const excluded = new Map<string, string>()
+    for (;;) {
+      const decisions = decide(open, this.#facts.lookup(found), passed, excluded)
+      const before = excluded.size
+      if (open.deterministic)
+        for (const decision of decisions) {
+          const kernel = resultOrError(() => applied(open, decision))
+          const reason = kernel instanceof SptError ? null : this.#exclusion(kernel)
+          if (reason !== null) excluded.set(decision.selection.text, reason)
+        }
+      if (excluded.size === before) return decisions
+    }
+  }
+
+  /** The reason for which `deterministic` excludes a schedule; `null` if its sums have a fixed order, or if lowering rejects it. */
+  #exclusion(kernel: K): string | null {
+    if (!this.#open.deterministic) return null
+    const sums = resultOrError(() => sumsOf<K>(kernel, this.#on as Device))
+    return sums instanceof SptError || sums.length === 0 ? null : sumsText(sums)
   }
 
   /** True if another fill ratio may select another schedule, because a condition uses it. */
@@ -180,7 +221,7 @@ export class Selector<K extends Selectable<K>> {
   }
 
   /** The inputs of a schedule, without the lists and sets of other schedules' formats. Throws SptError `bind/unknown-name`. */
-  inputsOf({ kernel }: SelectedKernel<K>): RunInputs {
+  inputsOf({ kernel }: Pick<SelectedKernel<K>, 'kernel'>): RunInputs {
     const { tensors = {} } = this.#inputs
     if (!this.#open.choice) return this.#inputs
     return { ...this.#inputs, tensors: formatInputsFor(kernel.compilation.kernel, tensors, this.#used) }
@@ -203,7 +244,11 @@ export class Selector<K extends Selectable<K>> {
     const none = { args: [], predictions: [], values: {}, rejectedBranches: [] }
     const unknown = { schedule: null, declaredBy: null, origin: null, costModel: null }
     const span = choice.span ?? this.#source.span
-    return { kernel: base, selection: { ...none, ...unknown, dispatch, text: PLAIN, reason, span } }
+    return {
+      kernel: base,
+      text: PLAIN,
+      selection: { ...none, ...unknown, dispatch, text: PLAIN, reason, span },
+    }
   }
 
   /** Returns the schedule with the shortest predicted time; the first if there are no predictions. */
@@ -219,12 +264,12 @@ export class Selector<K extends Selectable<K>> {
     const order = legal
       .map((v, k) => ({ ...v, milliseconds: times[k] ?? Number.POSITIVE_INFINITY }))
       .sort((a, b) => (a.milliseconds === b.milliseconds ? 0 : a.milliseconds - b.milliseconds))
-    const { kernel, selection } = order[0]!
+    const { kernel, selection, text } = order[0]!
     const predictions = order.flatMap(({ selection: { text }, milliseconds }) =>
       Number.isFinite(milliseconds) ? [{ text, milliseconds }] : [],
     )
     const costModel = predictions.length > 0 ? model.chip : null
-    return { kernel, selection: { ...selection, predictions, costModel } }
+    return { kernel, text, selection: { ...selection, predictions, costModel } }
   }
 
   get #dispatch(): OpenDispatch<K> & DispatchCall {
@@ -239,6 +284,26 @@ export class Selector<K extends Selectable<K>> {
     return sparseTensors(this.#source, bound as Record<string, Tensor>)
   }
 }
+
+/** Why the auto-scheduler selects a candidate, if it rejected others. */
+export const automaticSelection = (
+  { text, reason, milliseconds, costModel }: Omit<ScheduleCandidate<unknown>, 'kernel'>,
+  { span }: Compilation['source'],
+  rejectedBranches: readonly string[],
+): Selection => ({
+  dispatch: 'auto',
+  schedule: null,
+  args: [],
+  text,
+  reason: reason ?? 'the fastest candidate of the auto-scheduler',
+  declaredBy: null,
+  origin: null,
+  predictions: milliseconds === null ? [] : [{ text, milliseconds }],
+  costModel,
+  values: {},
+  span: span ?? { source: '', start: 0, end: 0 },
+  rejectedBranches,
+})
 
 /** Cached kernels under schedules, by base kernel. */
 const kernelsOf = new WeakMap<Compilation, Map<string, unknown>>()

@@ -48,20 +48,17 @@ export interface RunInputs {
 export const isBound = (x: RunInputs | Bound): x is Bound => isRecord(x) && 'storages' in x
 
 export const expectRecord = (inputs: unknown): void =>
-  expectArgument(isRecord(inputs), 'the object of inputs', inputs, '{ tensors, params, seed }')
+  expectArgument(
+    isRecord(inputs),
+    'the object of inputs',
+    inputs,
+    'tensors and sizes by name: { A, B, d: 32 }',
+  )
 
 /** Checks the form of the inputs object, but not its values. Throws SptError `api/argument`. */
 export function expectInputs(inputs: RunInputs): void {
   expectRecord(inputs)
-  const known = ['tensors', 'params', 'seed', 'statistics'] as const
-  expectOptions('the object of inputs', inputs, known, (name) => {
-    if (name === 'resident')
-      return 'bind resident tensors with prepareResident(kernel, { A: parts }, { tensors })'
-    const isNumber = ['number', 'boolean'].includes(typeof inputs[name as keyof RunInputs])
-    return isNumber
-      ? `put sizes and scalars under \`params\`: run({ tensors, params: { ${name}, … } })`
-      : `put tensors under \`tensors\`: run({ tensors: { ${name}, … } })`
-  })
+  expectOptions('the object of inputs', inputs, ['tensors', 'params', 'seed', 'statistics'])
   expectArgument(isRecord(inputs.tensors ?? {}), 'tensors', inputs.tensors, 'tensors or values by name')
 }
 
@@ -82,7 +79,7 @@ export function valuesIn(
     failAs('choose/unknown-name', {
       message: `the schedule of ${kernel.name} does not depend on data, so the statistic ${statistic} is not used`,
       expected: 'no statistics',
-      hint: 'leave the statistics out, or compile the kernel with a schedule that is declared with `choose`',
+      hint: 'leave the statistics out, or build the kernel with a schedule that is declared with `choose`',
     })
   expectArgument(isRecord(scalars), 'params', scalars, 'numbers by name')
   const params = byName<number>()
@@ -124,7 +121,7 @@ function expectInput(kernel: Kernel1, name: string): void {
   failAs('bind/not-input', {
     message: `${name} is ${isOutput ? 'an output' : 'a local buffer'} of kernel ${kernel.name}, so bound values would not be read`,
     hint: isOutput
-      ? `leave ${name} out, with sizes under \`params\`; if the kernel reads ${name}, declare \`${name}: … inout\``
+      ? `leave ${name} out, and give sizes: { d: 32 }; if the kernel reads ${name}, declare \`${name}: … inout\``
       : `leave ${name} out`,
   })
 }
@@ -187,7 +184,7 @@ function shaped(
     fail({
       ...missingValue({ name: open[0]!, of: `(the shape of ${name} depends on it)` }),
       expected: `a shape for ${name}: ${array.length} values alone have none`,
-      hint: `${name}: dense([${over.map((e) => (e.kind === 'var' ? e.name : '64')).join(', ')}], values), or params: { ${open[0]}: 64 }`,
+      hint: `${name}: dense([${over.map((e) => (e.kind === 'var' ? e.name : '64')).join(', ')}], values), or the size ${open[0]}: 64`,
     })
   const rest = over
     .filter((e) => open.length === 0 || !freeVars(e).has(open[0]!))

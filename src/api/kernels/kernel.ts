@@ -11,14 +11,14 @@ import { type Step, stepsOf } from '../../schedule/steps/resolve.ts'
 import type { SketchDevice } from '../../sketch/index.ts'
 import type { ScheduleCandidate } from '../auto-schedule/schedule-candidates.ts'
 import { fastestCandidates, isUnscheduled, scheduleCandidates } from '../auto-schedule/schedule-candidates.ts'
-import type { CompiledKernel, CompiledSchedule, RunInputs } from '../compiled/compiled.ts'
-import { compileSchedule } from '../compiled/compiled.ts'
-import { CompiledDispatch, compileDefault } from '../dispatch/compiled-dispatch.ts'
-import type { SelectionContext, SelectionInputs } from '../dispatch/device-facts.ts'
+import { type BuildOptions, buildKernel } from '../built/build.ts'
+import type { Built } from '../built/built.ts'
+import type { SelectionContext } from '../dispatch/device-facts.ts'
 import { type DispatchCall, dispatchCall, type Selection } from '../dispatch/dispatch-conditions.ts'
 import { type OpenDispatch, Selector } from '../dispatch/selector.ts'
 import { checkDevice, checkSizes, expectArgument, nameText } from '../inputs/argument-checks.ts'
-import { declaredOf, valuesIn } from '../inputs/bound-inputs.ts'
+import { declaredOf, type RunInputs, valuesIn } from '../inputs/bound-inputs.ts'
+import { type Inputs, namedInputs, type SelectionOptions } from '../inputs/flat-inputs.ts'
 import { formatInputsFor } from '../inputs/format-input-binding.ts'
 import { allFormatInputsIn, formatInputsIn, type Surroundings } from './instruction-lookup.ts'
 import { type MicroTile, microTiles } from './micro-tiles.ts'
@@ -149,7 +149,7 @@ export class Kernel extends SteppedKernel<Kernel> {
   }
 
   /**
-   * Applies a schedule of the program: `apply(steps(name, …))`. A dispatch stays open until `compile` or `choose`.
+   * Applies a schedule of the program: `apply(steps(name, …))`. A dispatch stays open until `build` or `choose`.
    * @throws SptError `api/unknown-schedule`, `schedule/…`
    */
   schedule(name: string, ...args: (number | undefined)[]): Kernel {
@@ -162,15 +162,15 @@ export class Kernel extends SteppedKernel<Kernel> {
    * Selects a schedule of the open dispatch for a device or a kind of device, and returns the kernel under it.
    * @throws SptError `choose/…`, `bind/…`
    */
-  async choose(on: SelectionContext, inputs: SelectionInputs): Promise<Variant> {
+  async choose(on: SelectionContext, inputs: Inputs, options: SelectionOptions = {}): Promise<Variant> {
     const open = this.#opened()
     if (!open)
       return failWith('choose/decided', `the schedule of ${this.name} has no open decisions`, {
         expected:
           this.dispatches.length > 0 ? `schedule('${this.dispatches[0]}')` : 'a kernel with a dispatch',
-        hint: 'call compile(device)',
+        hint: 'call build(device)',
       })
-    const selector = new Selector<Kernel>(open, on, inputs)
+    const selector = new Selector<Kernel>(open, on, namedInputs('choose', inputs, options, ['resident']))
     await selector.fetch()
     return selector.select()
   }
@@ -228,24 +228,9 @@ export class Kernel extends SteppedKernel<Kernel> {
    * bound, and resident data run as `parallel()`. Steps that bind no threads run as `parallel()` on GPUs.
    * @throws SptError `device/compile`, `device/no-instruction`, `emit/…`, `plan/…`
    */
-  async compile(device: Device): Promise<CompiledKernel> {
+  async build(device: Device, options: BuildOptions = {}): Promise<Built> {
     checkDevice(device)
-    const open = this.#opened()
-    return open ? new CompiledDispatch<Kernel>(open, device) : (await this.compileDefault(device)).compiled
-  }
-
-  /** Compiles the default schedule, as `compile` does without an open dispatch; returns also the kernel under this schedule. */
-  async compileDefault(
-    device: Device,
-  ): Promise<{ readonly kernel: Kernel; readonly compiled: CompiledKernel }> {
-    checkDevice(device)
-    return compileDefault<Kernel>(this, device)
-  }
-
-  /** Compiles with the applied steps and no others; nests on which no thread is bound run as `parallel()`, if the device permits. */
-  async compileSchedule(device: Device): Promise<CompiledSchedule> {
-    checkDevice(device)
-    return compileSchedule<Kernel>(this, device)
+    return buildKernel<Kernel>(this, this.#opened(), device, options)
   }
 
   /** Default dispatch of a kernel without steps. */
@@ -281,7 +266,7 @@ export class Kernel extends SteppedKernel<Kernel> {
 
 function stillOpen({ kernel, name, branches }: Choice): never {
   return failWith('choose/open', `${kernel}.${name} is chosen when data are bound, and has no steps before`, {
-    expected: 'compile(device), or choose(device, inputs)',
+    expected: 'build(device), or choose(device, inputs)',
     hint: `name a schedule of the kernel: ${[...new Set(branches.flatMap((b) => b.calls.map((c) => c.schedule.name)))].join(', ')}`,
   })
 }

@@ -21,8 +21,9 @@ import type { Compilation } from '../../run/compile/compile.ts'
 import { formatInputs } from '../../schedule/coordinates/as/format-inputs.ts'
 import { valuesOf } from '../../schedule/steps/function-calls.ts'
 import { type Step, stepsOf } from '../../schedule/steps/resolve.ts'
-import { kindOf, type SelectionContext, type SelectionInputs } from '../dispatch/device-facts.ts'
+import { kindOf, type SelectionContext } from '../dispatch/device-facts.ts'
 import { Facts } from '../dispatch/facts.ts'
+import { type Inputs, namedInputs, type SelectionOptions } from '../inputs/flat-inputs.ts'
 import { ErrorSources } from '../programs/error-sources.ts'
 
 interface Base<K> extends Pick<ErrorSources, 'sources'> {
@@ -53,13 +54,14 @@ export class UnboundSpace<K extends Base<K>> extends ErrorSources {
 
   /**
    * Binds the space to a device, or a kind of device, and data, which its conditions use.
-   * @param inputs as for `choose`: tensors, or sizes and statistics; only those in conditions are read
+   * @param inputs as for `choose`: only values in conditions are read
    * @throws SptError `space/empty` if no point satisfies the conditions, `choose/unknown-…` if a condition needs a missing value
    */
-  async bind(on: SelectionContext, inputs: SelectionInputs = {}): Promise<Space<K>> {
+  async bind(on: SelectionContext, inputs: Inputs = {}, options: SelectionOptions = {}): Promise<Space<K>> {
     kindOf(on)
+    const given = namedInputs('bind', inputs, options, ['resident'])
     const space = this.#space
-    const facts = new Facts(space, this.#base.compilation.source, on, inputs, formatInputs([], [space]))
+    const facts = new Facts(space, this.#base.compilation.source, on, given, formatInputs([], [space]))
     await facts.statistics.download(space.statistics)
     const lookup = facts.lookup()
     const found = new Map<string, number>()

@@ -28,6 +28,33 @@ export abstract class ErrorSources extends Uncloneable {
   }
 }
 
+/** Base class of API objects that are functions: a call is the method `invoke`. */
+// biome-ignore lint/suspicious/noUnsafeDeclarationMerging: the interface adds the call signature, and the name of functions.
+export abstract class Callable<A extends readonly unknown[], R> extends ErrorSources {
+  protected abstract invoke(...args: A): R
+
+  constructor(name: string) {
+    super()
+    const called = (...args: A): R => (called as unknown as this).invoke(...args)
+    Object.defineProperty(called, 'name', { value: name })
+    // biome-ignore lint/correctness/noConstructorReturn: a function cannot be made by a class in another way.
+    return Object.setPrototypeOf(called, new.target.prototype)
+  }
+
+  call(_self: unknown, ...args: A): R {
+    return this.invoke(...args)
+  }
+
+  apply(_self: unknown, args: A): R {
+    return this.invoke(...args)
+  }
+}
+export interface Callable<A extends readonly unknown[], R> {
+  (...args: A): R
+  /** Name of the kernel. */
+  readonly name: string
+}
+
 const wrapped = new WeakSet<object>([ErrorSources.prototype])
 
 function wrapMethods(prototype: object): void {

@@ -28,7 +28,7 @@ import {
   sizesWith,
 } from './resident-check.ts'
 
-/** Tensors and sizes in addition to the resident ones, as for `CompiledKernel.prepare`. */
+/** Tensors and sizes in addition to the resident ones, as for `Workspace`. */
 export interface ResidentInputs {
   readonly tensors?: Readonly<Record<string, Bindable>>
   readonly params?: Readonly<Record<string, number>>
@@ -166,7 +166,7 @@ function notKnown(names: readonly string[], { diagnostics: [why] }: SptError): n
   return failAs('run/resident', {
     message: `coordinates need ${names.join(' and ')} as the device stores ${names.length > 1 ? 'them' : 'it'}, and binding failed: ${why?.message}`,
     expected: 'outputs over only the axes of a resident tensor, or over only dense axes',
-    hint: 'read the values in storage order (executable.values), or prepare the kernel from the host',
+    hint: 'read the values in storage order (executable.values), or bind the tensor from the host',
   })
 }
 

@@ -15,7 +15,7 @@ import type { Column, DevicePart, ResidentParts, ResidentTensor } from '../../st
 import { checkNotFreed } from '../../storage/engines/device/index.ts'
 import type { FormatOperands } from '../../storage/format-operands.ts'
 import { listTensor, type Tensor } from '../../storage/tensor.ts'
-import type { CompiledKernel } from '../compiled/compiled.ts'
+import type { Built } from '../built/built.ts'
 import {
   checkTensor,
   expectArgument,
@@ -103,7 +103,7 @@ export function reformatOf(kernel: Kernel1, tensor: string) {
   return failAs('convert/no-format', {
     message: `${kernel.name} stores ${tensor} in its declared format, or converts the tensor more than once`,
     expected: 'a schedule with exactly one step `as` for this tensor',
-    hint: `a schedule with \`${tensor} as csr\` takes the tensor from the device; the declared format is bound from the host (prepare)`,
+    hint: `a schedule with \`${tensor} as csr\` takes the tensor from the device; the declared format is bound from the host (bind)`,
   })
 }
 
@@ -111,12 +111,7 @@ export function reformatOf(kernel: Kernel1, tensor: string) {
  * Throws SptError `convert/other-format`, `convert/dtype` or `device/freed` unless the resident tensor matches the kernel's format, type
  * and fill value.
  */
-export function checkFormat(
-  compiled: CompiledKernel,
-  name: string,
-  tensor: ResidentParts,
-  to: Instance,
-): void {
+export function checkFormat(compiled: Built, name: string, tensor: ResidentParts, to: Instance): void {
   if (tensor.instance !== to)
     failAs('convert/other-format', {
       message: `${name} is resident in ${tensor.instance.text}, not in the kernel's own ${to.text}`,
@@ -181,7 +176,7 @@ export function checkShared(
       failAs('convert/shared', {
         message: `${other} is bound from the host, and has the structure of ${name}, which is resident`,
         expected: `${other} resident in the same format, with the same coordinates`,
-        hint: `also upload ${other} (convertForKernel), or bind ${name} from the host (prepare)`,
+        hint: `also upload ${other} (convertForKernel), or bind ${name} from the host (bind)`,
       })
     }
   }
@@ -244,7 +239,7 @@ const otherStructure = (first: string, second: string): never =>
   failAs('convert/shared', {
     message: `${first} and ${second} share a sparse structure in the kernel, but have different coordinates`,
     expected: 'the same coordinates, in the same parts',
-    hint: 'give both tensors the coordinates of either, or bind both from the host (prepare), which unites the coordinates',
+    hint: 'give both tensors the coordinates of either, or bind both from the host (bind), which unites the coordinates',
   })
 
 /**

@@ -1,4 +1,5 @@
 /** Tensors on a device: upload, conversion to a kernel's formats on the device, and binding without a copy to the host. */
+
 import { failWith, withSources } from '../../ast/diagnostics/diagnostic.ts'
 import type { StoredAxis } from '../../ir/coordinates/axis.ts'
 import type { Instance } from '../../ir/formats/format.ts'
@@ -14,9 +15,8 @@ import {
 } from '../../storage/engines/device/index.ts'
 import type { FormatOperands } from '../../storage/format-operands.ts'
 import type { CoordTensor, StoredTensor, Tensor } from '../../storage/tensor.ts'
-import { CompiledKernel } from '../compiled/compiled.ts'
-import { type PreparedKernel, preparedUnder } from '../compiled/prepared.ts'
-import type { CompiledCode } from '../dispatch/branches.ts'
+import { type Binding, createBinding } from '../built/binding.ts'
+import { Built } from '../built/built.ts'
 import {
   checkDevice,
   checkTensor,
@@ -27,6 +27,7 @@ import {
   refuseFill,
   refuseRepair,
 } from '../inputs/argument-checks.ts'
+import { flatInputs } from '../inputs/flat-inputs.ts'
 import { boundResidents, type ResidentInputs } from './resident-binding.ts'
 import { checkedOperands, checkFormat, checkResident, reformatOf } from './resident-check.ts'
 
@@ -113,15 +114,15 @@ export async function releaseConversions(device: Device): Promise<void> {
   await release(device)
 }
 
-function expectKernel(kernel: CompiledCode): asserts kernel is CompiledKernel {
-  expectArgument(kernel instanceof CompiledKernel, 'the kernel', kernel, 'what kernel.compile(device) gives')
+function expectKernel(kernel: Built): asserts kernel is Built {
+  expectArgument(kernel instanceof Built, 'the kernel', kernel, 'what kernel.build(device) gives')
 }
 
 /**
  * Format or composition in which a compiled kernel stores a tensor: the target `to` of a conversion.
  * @throws SptError `convert/no-format` if the tensor is stored as declared, `bind/unknown-name`
  */
-export function storageFormat(kernel: CompiledCode, tensor: string): Instance {
+export function storageFormat(kernel: Built, tensor: string): Instance {
   expectKernel(kernel)
   expectName('a tensor', tensor)
   return reformatOf(kernel.compilation.kernel, tensor).reformat.instance
@@ -133,7 +134,7 @@ export function storageFormat(kernel: CompiledCode, tensor: string): Instance {
  * @throws SptError `convert/no-format`, `bind/unknown-name`, `bind/unknown-size`, `bind/size-range`, and as `convert`
  */
 export async function convertForKernel(
-  kernel: CompiledCode,
+  kernel: Built,
   name: string,
   tensor: ResidentTensor,
   given: Partial<Pick<FormatOperands, 'sizes' | 'lists' | 'sets'>> = {},
@@ -154,21 +155,21 @@ export async function convertForKernel(
 
 /**
  * Binds tensors that are resident in the kernel's formats, and other inputs from the host. Resident tensors are used in place and must
- * outlive the prepared kernel, which otherwise fails with `device/freed`. On devices with few bindings (WebGPU), packed arrays
+ * outlive the binding, which otherwise fails with `device/freed`. On devices with few bindings (WebGPU), packed arrays
  * (`lower/launches/buffer-packing.ts`) are copied through the host.
- * Calls that need coordinates of a resident tensor (`read` of an output with its structure, `verify`, `explain`) download it each time;
- * zeros in its blocks count as padding. `executable.values` reads values in storage order without a download of coordinates. `write` to a
+ * Calls that need coordinates of a resident tensor (`get` of an output with its structure, `verify`, `explain`) download it each time;
+ * zeros in its blocks count as padding. `executable.values` reads values in storage order without a download of coordinates. `set` of a
  * resident tensor and `formats` are rejected (`run/resident`).
  * @throws SptError `convert/other-format`, `convert/dtype`, `convert/shared` (a tensor with the same structure has different coordinates,
  * or is on the host), `device/freed`, and as `bindInputs`
  */
-export async function prepareResident(
-  compiled: CompiledCode,
+export async function bindResident(
+  compiled: Built,
   tensors: Readonly<Record<string, ResidentParts>>,
   inputs: ResidentInputs = {},
-): Promise<PreparedKernel> {
+): Promise<Binding> {
   expectKernel(compiled)
-  expectOptions('prepareResident', inputs, ['tensors', 'params'])
+  expectOptions('bindResident', inputs, ['tensors', 'params'])
   expectArgument(isRecord(tensors), 'resident tensors', tensors, 'resident tensors by name')
   for (const [name, t] of Object.entries(tensors))
     expectArgument(
@@ -179,7 +180,7 @@ export async function prepareResident(
     )
   const { kernel } = compiled.compilation
   expectArgument(isRecord(inputs.tensors ?? {}), 'tensors', inputs.tensors, 'tensors or values by name')
-  if (Object.keys(tensors).length === 0) return compiled.prepare(inputs)
+  if (Object.keys(tensors).length === 0) return compiled.bind(...flatInputs(inputs))
   for (const [name, tensor] of Object.entries(tensors)) {
     if (Object.hasOwn(inputs.tensors ?? {}, name))
       failWith('api/argument', `${name} is bound twice: as a resident tensor and from the host`, {
@@ -187,9 +188,9 @@ export async function prepareResident(
       })
     checkFormat(compiled, name, tensor, reformatOf(kernel, name).reformat.instance)
   }
-  const { kernel: variant } = await compiled.choose({ ...inputs, resident: tensors })
+  const { code: variant } = await compiled.choose(...flatInputs({ ...inputs, resident: tensors }))
   return withSources(variant, async () => {
     const { bound, resident } = await boundResidents(variant.compilation.kernel, tensors, inputs)
-    return preparedUnder(variant, bound, null, { resident })
+    return createBinding(variant, bound, null, { resident })
   })
 }

@@ -25,7 +25,7 @@ export interface MadeThere {
   readonly release: () => void
 }
 
-/** Tensors in the formats of some kernels, and the number of prepared kernels that use them. */
+/** Tensors in the formats of some kernels, and the number of bindings that use them. */
 interface Converted {
   readonly tensors: Readonly<Record<string, ResidentParts>>
   /** Bound data, computed on demand; shared by all kernels with the same formats. */
@@ -135,7 +135,7 @@ export class WorkspaceResidents {
     return conversionPlan(this.#device, instance, fill).run(from, given)
   }
 
-  /** Frees formats that no prepared kernel uses. */
+  /** Frees formats that no binding uses. */
   #drop(): void {
     for (const [key, converted] of this.#converted) {
       if (converted === null || converted.users > 0) continue
@@ -144,7 +144,7 @@ export class WorkspaceResidents {
     }
   }
 
-  /** Frees all memory that no prepared kernel uses. */
+  /** Frees all memory that no binding uses. */
   free(): void {
     this.#drop()
     for (const t of this.#uploaded.values()) t.free()

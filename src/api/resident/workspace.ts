@@ -18,11 +18,12 @@ import type { Device, DeviceBuffer } from '../../runtime/device.ts'
 import { DISPOSE } from '../../runtime/dispose.ts'
 import { toDevice } from '../../runtime/webgpu/widened-elements.ts'
 import type { ValueArray } from '../../storage/tensor.ts'
-import { checkVerify } from '../compiled/check-prepared.ts'
-import type { CompiledKernel } from '../compiled/compiled.ts'
-import { type PreparedKernel, preparedUnder } from '../compiled/prepared.ts'
+import { type Binding, createBinding } from '../built/binding.ts'
+import type { Built } from '../built/built.ts'
+import { checkVerify } from '../built/check-binding.ts'
 import { checkDevice } from '../inputs/argument-checks.ts'
 import { expectInputs, type RunInputs } from '../inputs/bound-inputs.ts'
+import { flatInputs } from '../inputs/flat-inputs.ts'
 import { besideDeclared, formatInputsFor, SplitInputs, withBeside } from '../inputs/format-input-binding.ts'
 import { withRandom } from '../inputs/small-data.ts'
 import type { Bindable } from '../inputs/tensors.ts'
@@ -32,7 +33,7 @@ import { checkedOptions, type WorkspaceOptions, WorkspaceResidents } from './wor
 
 export type { WorkspaceOptions } from './workspace-residents.ts'
 
-/** Device memory, and the number of prepared kernels that use it. */
+/** Device memory, and the number of bindings that use it. */
 interface Shared {
   readonly memory: DeviceBuffer
   users: number
@@ -44,13 +45,13 @@ interface Shared {
  * ```ts
  * const data = new Workspace(device, program.kernel('product'), { tensors: { A }, params: { d: 32 }, seed: 1 })
  * for (const kernel of candidates) {
- *   const prepared = await data.prepare(await kernel.compileSchedule(device))
+ *   const prepared = await data.bind(await kernel.build(device, { auto: false }))
  *   …
  *   prepared.free()
  * }
  * ```
  * Bind the lists and sets of all formats together: each schedule takes those of its formats. Kernels of a workspace reject
- * `write` (`run/shared`).
+ * `set` (`run/shared`).
  */
 export class Workspace extends ErrorSources {
   readonly device: Device
@@ -82,7 +83,7 @@ export class Workspace extends ErrorSources {
     this.#split = withSources(this, () => new SplitInputs(this.#source, bound, kernel.allFormatInputs))
   }
 
-  /** Bytes on the device that prepared kernels share. */
+  /** Bytes on the device that bindings share. */
   get bytes(): number {
     const shared = [
       ...this.#outputs.values(),
@@ -111,9 +112,9 @@ export class Workspace extends ErrorSources {
 
   /**
    * Binds the inputs in the formats of a compiled kernel, on the host.
-   * @throws SptError `run/other-kernel`, `run/other-device`, `bind/too-many-elements`, and as `CompiledKernel.bind`
+   * @throws SptError `run/other-kernel`, `run/other-device`, `bind/too-many-elements`, and as `Built.bind`
    */
-  bind(compiled: CompiledKernel): Bound {
+  bindOnHost(compiled: Pick<Built, 'compilation' | 'device'>): Bound {
     this.#check(compiled)
     const { compilation } = compiled
     const { kernel } = compilation
@@ -143,7 +144,7 @@ export class Workspace extends ErrorSources {
     )
   }
 
-  #check({ compilation, device }: CompiledKernel): void {
+  #check({ compilation, device }: Pick<Built, 'compilation' | 'device'>): void {
     if (compilation.source !== this.#source)
       failAs('run/other-kernel', {
         message: `the workspace was made for kernel ${this.#source.name}, and this is another one: ${compilation.source.name}`,
@@ -154,7 +155,7 @@ export class Workspace extends ErrorSources {
       failAs('run/other-device', {
         message: `the workspace has memory of ${this.device.kind}, and kernel ${this.#source.name} was compiled for another device: ${device.kind}`,
         expected: 'a kernel that was compiled for the device that the workspace was made for',
-        hint: 'compile the kernel with workspace.device',
+        hint: 'build the kernel with workspace.device',
       })
     this.#besideOf(compilation.kernel)
   }
@@ -172,10 +173,10 @@ export class Workspace extends ErrorSources {
     }
   }
 
-  /** Binds, and uploads arrays that are not on the device yet. @throws SptError as `bind` and `CompiledKernel.prepare` */
-  async prepare(given: CompiledKernel): Promise<PreparedKernel> {
+  /** Binds, and uploads arrays that are not on the device yet. @throws SptError as `bind` and `Built.bind` */
+  async bind(given: Built): Promise<Binding> {
     this.#check(given)
-    const { kernel: compiled } = await given.choose(this.#all().inputs)
+    const { code: compiled } = await given.choose(...flatInputs(this.#all().inputs))
     const { program, compilation } = compiled
     const { kernel } = compilation
     const there = await this.#residents.of({ whole: this.#all(), kernel, key: formatKey(compilation) })
@@ -187,7 +188,7 @@ export class Workspace extends ErrorSources {
       open = false
     }
     try {
-      const bound = there?.bound ?? this.bind(compiled)
+      const bound = there?.bound ?? this.bindOnHost(compiled)
       const buffers = new Map<string, DeviceBuffer>()
       const packed = new Set(program.arenas.map((a) => a.buffer.name))
       const outputs = new Map<string, number>()
@@ -199,7 +200,7 @@ export class Workspace extends ErrorSources {
         if (memory) buffers.set(b.name, memory)
       }
       const origin = { shared: { buffers, release }, ...(there && { resident: there.resident }) }
-      return await preparedUnder(compiled, bound, null, origin)
+      return await createBinding(compiled, bound, null, origin)
     } catch (error) {
       release()
       throw error
@@ -250,7 +251,7 @@ export class Workspace extends ErrorSources {
     for (const [key, s] of this.#outputs) if (s === shared) this.#outputs.delete(key)
   }
 
-  /** Frees device memory that no prepared kernel uses; it is allocated again on demand. */
+  /** Frees device memory that no binding uses; it is allocated again on demand. */
   free(): void {
     this.#residents.free()
   }
@@ -276,8 +277,8 @@ export class Workspace extends ErrorSources {
     this.#expected.set(JSON.stringify(options), computed)
   }
 
-  /** Verifies a prepared kernel like `PreparedKernel.verify`, with the shared `referenceResults`. */
-  async verify(prepared: PreparedKernel, options: RefOptions = {}): Promise<Verification> {
+  /** Verifies a binding like `Binding.verify`, with the shared `referenceResults`. */
+  async verify(prepared: Binding, options: RefOptions = {}): Promise<Verification> {
     checkVerify(options)
     return prepared.verifyAgainst(
       this.referenceResults({ ...options, ...precisionOf(prepared.executable.program.plan) }),

@@ -65,7 +65,7 @@ export function expectOptions<T extends object>(
   const name = Object.keys(options).find((k) => !(known as readonly string[]).includes(k))
   if (name === undefined) return
   const isSizes = (known as readonly string[]).includes('params') && /^size/i.test(name)
-  const hint = isSizes ? 'sizes and scalars are params: { params: { m: 3 } }' : hintFor(name)
+  const hint = isSizes ? 'give sizes by name: { m: 3 }' : hintFor(name)
   failWith('api/unknown-option', `${subject} has no option ${name}`, {
     lookup: { name, candidates: known },
     expected: known.length === 0 ? 'no options' : `some of ${known.join(', ')}`,

@@ -1,6 +1,7 @@
 /** Schedules and spaces (`--space`) with arguments, as options name them. */
 
 import type { SelectionContext, SelectionInputs } from '../../api/dispatch/device-facts.ts'
+import { flatInputs } from '../../api/inputs/flat-inputs.ts'
 import type { Kernel } from '../../api/kernels/kernel.ts'
 import { failWith } from '../../ast/diagnostics/diagnostic.ts'
 import type { KernelSpace } from '../../search/types.ts'
@@ -94,7 +95,7 @@ export async function spaceOf(
   const { name } = requested
   if (name !== SKETCHES || kernel.spaces.includes(name)) {
     if (!kernel.spaces.includes(name)) kernel.space(name)
-    return kernel.space(name, ...argumentsOf(kernel, requested, 'space')).bind(context, inputs)
+    return kernel.space(name, ...argumentsOf(kernel, requested, 'space')).bind(context, ...flatInputs(inputs))
   }
   if (requested.args.length > 0 || (requested.named?.size ?? 0) > 0)
     call.reject(`--space ${call.one('space')}: ${SKETCHES} take no arguments`, {

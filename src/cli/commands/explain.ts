@@ -1,5 +1,6 @@
 import { existsSync, readdirSync } from 'node:fs'
 import { type RunInputs, valuesIn } from '../../api/inputs/bound-inputs.ts'
+import { flatInputs } from '../../api/inputs/flat-inputs.ts'
 import type { Kernel } from '../../api/kernels/kernel.ts'
 import { SptError } from '../../ast/diagnostics/diagnostic.ts'
 import { DEVICE_KINDS } from '../../backends/target.ts'
@@ -157,8 +158,8 @@ async function openDevice(kind: DeviceKind): Promise<{ device: Device | null; re
 }
 
 async function measureKernel(kernel: Kernel, device: Device, inputs: RunInputs): Promise<Explanation> {
-  const compiled = await kernel.compileSchedule(device)
-  const prepared = await compiled.prepare(inputs)
+  const compiled = await kernel.build(device, { auto: false })
+  const prepared = await compiled.bind(...flatInputs(inputs))
   try {
     return await prepared.explain()
   } finally {

@@ -1,6 +1,8 @@
 import { totalmem } from 'node:os'
-import type { PreparedKernel } from '../../api/compiled/compiled.ts'
+import type { Binding } from '../../api/built/binding.ts'
+import { buildDefault } from '../../api/built/build.ts'
 import type { RunInputs } from '../../api/inputs/bound-inputs.ts'
+import { flatInputs } from '../../api/inputs/flat-inputs.ts'
 import { formatInputsFor } from '../../api/inputs/format-input-binding.ts'
 import type { Kernel } from '../../api/kernels/kernel.ts'
 import { type Diagnostic, failWith } from '../../ast/diagnostics/diagnostic.ts'
@@ -91,15 +93,15 @@ export const run: CommandSpec = {
         const { used: executed, compiled } = await request.withFallback(scheduled, async (s) => {
           lower(s.kernel, kind)
           timer.begin('compile')
-          return { used: s, compiled: (await s.kernel.compileDefault(device)).compiled }
+          return { used: s, compiled: (await buildDefault(s.kernel, device)).built }
         })
         const stage1 = compiled.compilation.kernel
         const inputs = { ...earlyInputs, tensors: formatInputsFor(stage1, tensors, request.formatData) }
         timer.begin('build')
-        checkMemory(compiled.estimateBytes(inputs))
-        const bound = compiled.bind(inputs)
+        checkMemory(compiled.estimateBytes(...flatInputs(inputs)))
+        const bound = compiled.bindOnHost(...flatInputs(inputs))
         timer.begin('upload')
-        const prepared = await compiled.prepare(bound)
+        const prepared = await compiled.upload(bound)
         timer.begin('runs')
         const { first, runs } = await warmUp(() => prepared.run())
         const times = await prepared.time(repeat)
@@ -115,8 +117,7 @@ export const run: CommandSpec = {
           await prepared.run()
           const onWarning = ({ message, hint }: Diagnostic): void =>
             call.io.err(`warning: ${message}\n  = hint: ${hint}\n`)
-          for (const [name, path] of outputs)
-            await writeTensor(path, await prepared.read(name), { onWarning })
+          for (const [name, path] of outputs) await writeTensor(path, await prepared.get(name), { onWarning })
         }
         timer.begin('count')
         const sparse = sparseSizes(bound)
@@ -128,7 +129,7 @@ export const run: CommandSpec = {
           schedule: executed.schedule,
           selection: executed.selection,
           forms: executed.selection?.schedule === null ? [] : formsOf(executed.kernel, prepared, inputs),
-          unorderedSums: prepared.kernel.unorderedSums,
+          unorderedSums: prepared.code.unorderedSums,
           sizes: sizesOf(stage1, bound.params),
           built,
           ...sparse,
@@ -165,7 +166,7 @@ export const run: CommandSpec = {
 /** Automatic forms of a kernel without a schedule, if one of them runs. */
 function formsOf(
   kernel: Kernel,
-  { kernel: { compilation, device } }: PreparedKernel,
+  { code: { compilation, device } }: Binding,
   inputs: RunInputs,
 ): readonly Form[] {
   const forms = formsOn(kernel, device, inputs)
@@ -192,7 +193,7 @@ function exitCode(call: Call, v: Verification | null): number {
   return EXIT.failed
 }
 
-const verifyOptions = (bytes: number, seed: number): Parameters<PreparedKernel['verify']>[0] =>
+const verifyOptions = (bytes: number, seed: number): Parameters<Binding['verify']>[0] =>
   bytes > SAMPLE_FROM ? { sample: { count: SAMPLED, seed } } : {}
 
 /** Checks that host memory can hold the tensors twice: as bound, and as copied for the device. @throws SptError `run/out-of-memory` */
@@ -208,7 +209,7 @@ function checkMemory(bytes: number): void {
 
 /** Median; the upper one for an even number of samples. */
 const median = (times: readonly number[]): number =>
-  times.toSorted((a, b) => a - b)[Math.floor(times.length / 2)]!
+  times.toSorted((a, b) => a - b)[Math.floor(times.length / 2)] ?? 0
 
 const sizesOf = (kernel: Kernel1, params: ReadonlyMap<string, number>): Record<string, number> =>
   Object.fromEntries(kernel.params.filter((p) => !p.measured).map((p) => [p.name, params.get(p.name) ?? 0]))

@@ -1,6 +1,6 @@
 /** The report of a run: the verdict and a table for people, one object for programs. */
 
-import type { PreparedKernel } from '../../api/compiled/compiled.ts'
+import type { Binding } from '../../api/built/binding.ts'
 import type { Selection } from '../../api/dispatch/dispatch-conditions.ts'
 import { fillRatio } from '../../api/dispatch/fill-ratio.ts'
 import { decimal } from '../../ir/values/half.ts'
@@ -169,7 +169,7 @@ interface BuiltFormat {
 /** Number of timings of a builder; the median is reported. */
 const REPEATS = 5
 
-export async function builtFormats({ executable }: PreparedKernel): Promise<readonly BuiltFormat[]> {
+export async function builtFormats({ executable }: Binding): Promise<readonly BuiltFormat[]> {
   const { program, bound } = executable
   const { plan, device } = program
   const extents = extentsOf(bound.kernel, bound.params)

@@ -48,7 +48,7 @@ function bindParams(kernel: Kernel1, inputs: RefInputs): ReadonlyMap<string, Cel
       return failWith(
         'reference/missing-param',
         `${p.kind === 'size' ? 'size' : 'scalar'} ${p.name} of kernel ${kernel.name} has no value`,
-        { ...spanOf(p.span), hint: `give it in params: { ${p.name}: … }` },
+        { ...spanOf(p.span), hint: `give it by name: { ${p.name}: … }` },
       )
     }
     if (p.kind === 'size' && !(Number.isInteger(v) && v >= 0 && v <= 2147483647))

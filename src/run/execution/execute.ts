@@ -56,7 +56,7 @@ async function fitting(program: Program, { params }: Bound): Promise<Program> {
 function checkLive({ live, plan }: Program): void {
   if (!live)
     failWith('device/released-module', `kernel ${plan.name} has been released`, {
-      hint: 'compile the kernel again: kernel.compile(device)',
+      hint: 'build the kernel again: kernel.build(device)',
     })
 }
 
@@ -202,7 +202,7 @@ export class Executable {
     if (this.#isOthers(name))
       failWith('run/shared', `the memory of ${name} is read by every kernel of the workspace`, {
         expected: 'a kernel with separate memory',
-        hint: 'prepare the kernel by itself (compiled.prepare), or make another workspace',
+        hint: 'bind the kernel by itself (fn.bind), or make another workspace',
       })
     await this.#upload(this.#place(name), values)
   }

@@ -107,7 +107,7 @@ export interface Origin {
 }
 
 /**
- * An output of a prepared kernel, on its device. Each run of that kernel changes its values, because it is the kernel's own memory. It is
+ * An output of a binding, on its device. Each run of that kernel changes its values, because it is the kernel's own memory. It is
  * freed after the writing kernel and all kernels bound to it.
  */
 export class ResidentDense extends DenseOnDevice {
@@ -227,12 +227,12 @@ export function residentOutput(
   else if (!isRowMajor(t))
     refuse(
       'it is sparse, in a format, or in another order of its dimensions',
-      `bring it over by the host: await prepared.read('${name}')`,
+      `bring it over by the host: await binding.get('${name}')`,
     )
   if (of.isShared)
     failWith('run/shared', `the memory of ${name} is written by every kernel of the workspace`, {
       expected: 'a kernel with separate outputs',
-      hint: 'prepare the kernel by itself (compiled.prepare), or make a workspace without shareOutputs',
+      hint: 'bind the kernel by itself (fn.bind), or make a workspace without shareOutputs',
     })
   const { axes, first } = t!
   const extents = extentsOf(kernel, params)

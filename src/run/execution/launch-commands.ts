@@ -80,14 +80,14 @@ function gridOf(device: Device, launch: Launch, bound: Bound): [number, number, 
 }
 
 /**
- * The launches of a prepared kernel, recorded once (`runtime/device.ts`). The graph uses the memory of the prepared kernel, so `write`
+ * The launches of a binding, recorded once (`runtime/device.ts`). The graph uses the memory of the binding, so `set`
  * provides new values for the next replay.
  * ```ts
- * const graph = await prepared.graph()
- * await prepared.write('B', values)
+ * const graph = await binding.graph()
+ * await binding.set('B', values)
  * graph.launch()
  * await graph.finish()
- * const C = await prepared.read('C')
+ * const C = await binding.get('C')
  * ```
  */
 export interface KernelGraph extends Graph {

@@ -23,7 +23,7 @@ export function storedElsewhere(
   tensors: readonly string[],
 ): SptError {
   const [first] = diagnostics
-  const why = `${schedule}, which would be chosen now, stores ${tensors.join(' and ')} in another format: prepare the kernel anew for it`
+  const why = `${schedule}, which would be chosen now, stores ${tensors.join(' and ')} in another format: bind the tensors again for it`
   return new SptError({ ...first!, hint: `${first!.hint}; ${why}` })
 }
 

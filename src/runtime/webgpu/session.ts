@@ -69,7 +69,7 @@ export class Session {
     return new SptError({
       code: 'device/lost',
       message: `${call}: the device ${this.name} was lost${info.message ? ` (${info.message.trim()})` : ''}`,
-      hint: `a kernel may have run too long, or the driver restarted. Type \`device = await devices.webgpu(${this.isOwn ? '' : '{ device: yourNewGPUDevice }'})\`, and for each prepared kernel \`prepared = await prepared.rebuild(device)\``,
+      hint: `a kernel may have run too long, or the driver restarted. Type \`device = await devices.webgpu(${this.isOwn ? '' : '{ device: yourNewGPUDevice }'})\`, and for each binding \`binding = await binding.rebuild(device)\``,
     })
   }
 

@@ -1,4 +1,5 @@
 /** Calibration: measures small kernels, and fits the coefficients of the cost model and ceilings for rooflines. */
+import type { Binding } from '../../api/built/binding.ts'
 import type { Kernel } from '../../api/kernels/kernel.ts'
 import { failWith } from '../../ast/diagnostics/diagnostic.ts'
 import { expectOptions } from '../../ast/diagnostics/expect-argument.ts'
@@ -40,7 +41,7 @@ const FIT_SECONDS = 2
 
 /**
  * Measures a device while holding its lock.
- * @throws SptError `calibrate/seconds`, `calibrate/too-short`; as `compile`; the abort reason of `signal`
+ * @throws SptError `calibrate/seconds`, `calibrate/too-short`; as `build`; the abort reason of `signal`
  */
 export async function calibrate(device: Device, options: CalibrateOptions = {}): Promise<Calibration> {
   expectOptions('calibrate', options, ['seconds', 'signal', 'onProgress'])
@@ -56,7 +57,7 @@ export async function calibrate(device: Device, options: CalibrateOptions = {}):
 interface Ready {
   readonly of: MicroCase
   readonly sample: Omit<TimedTerms, 'milliseconds'>
-  readonly prepared: Awaited<ReturnType<Awaited<ReturnType<Kernel['compileSchedule']>>['prepare']>>
+  readonly prepared: Binding
   readonly release: () => void
 }
 
@@ -113,8 +114,8 @@ async function prepareAll(device: Device, ready: Ready[], goesOn: () => boolean)
       if (!kernel) continue
       const { compilation } = runOn(kernel, device.kind)
       const terms = termsOfCompilation(compilation, { ...dataOf(of), params: of.params })
-      const compiled = await kernel.compileSchedule(device)
-      const prepared = await compiled.prepare({ tensors: of.tensors, params: of.params })
+      const compiled = await kernel.build(device, { auto: false })
+      const prepared = await compiled.bind({ ...of.tensors, ...of.params })
       const release = (): void => {
         prepared.free()
         compiled.release()

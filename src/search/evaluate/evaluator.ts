@@ -1,6 +1,7 @@
 /** Evaluates scheduled kernels on a device with data: lowers, compiles, compares with the reference, measures. */
 
-import type { CompiledSchedule, PreparedKernel } from '../../api/compiled/compiled.ts'
+import type { Binding } from '../../api/built/binding.ts'
+import type { Built } from '../../api/built/built.ts'
 import type { RunInputs } from '../../api/inputs/bound-inputs.ts'
 import type { Kernel, TraceStep } from '../../api/kernels/kernel.ts'
 import { groupBy } from '../../ir/memoize.ts'
@@ -55,8 +56,8 @@ interface Evaluation {
   readonly candidate: Candidate
   /** Steps as JSON; candidates may have the same steps. */
   readonly key: string
-  compiled?: CompiledSchedule | undefined
-  prepared?: PreparedKernel | undefined
+  compiled?: Built | undefined
+  prepared?: Binding | undefined
   compared?: ComparisonFacts | undefined
 }
 
@@ -141,13 +142,13 @@ export class Evaluator {
     await Promise.all(compilations)
   }
 
-  /** @throws SptError `search/timeout`, and as `compileSchedule`; the abort reason of `signal` */
-  async compile(kernel: Kernel, signal?: AbortSignal): Promise<CompiledSchedule> {
+  /** @throws SptError `search/timeout`, and as `build`; the abort reason of `signal` */
+  async compile(kernel: Kernel, signal?: AbortSignal): Promise<Built> {
     const { device } = this.#bench
     const { compilation } = runOn(kernel, device.kind)
     const input = { loops: compilation.loops, options: lanesOf(device) }
     compilation.adopt(await this.#threads.plan(input, kernel.name, signal), input.options)
-    return kernel.compileSchedule(device)
+    return kernel.build(device, { auto: false })
   }
 
   close(): void {

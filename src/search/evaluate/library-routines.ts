@@ -4,7 +4,8 @@
  * structure.
  */
 import { type KernelMatch, matchKernel } from '../../analysis/kernel-pattern.ts'
-import { CompiledSchedule } from '../../api/compiled/compiled.ts'
+import { Built } from '../../api/built/built.ts'
+import { CompiledCode } from '../../api/built/code.ts'
 import { checkDevice } from '../../api/inputs/argument-checks.ts'
 import { expectKernel, type Kernel } from '../../api/kernels/kernel.ts'
 import { parseProgram } from '../../api/programs/program.ts'
@@ -110,8 +111,8 @@ export interface LibraryRoutine {
   readonly variant: string
   /** Kernel whose arrays it takes, in their storage. */
   readonly kernel: Kernel
-  /** The same interface as a schedule's: `prepare`, `run`, `verify`. */
-  compile(): Promise<CompiledSchedule>
+  /** The same interface as a schedule's: `bind`, a call, `verify`. */
+  compile(): Promise<Built>
 }
 
 export interface AbsentLibrary {
@@ -151,7 +152,7 @@ function knownOf(kind: DeviceKind): Known | null {
  * The routines of the libraries of a device's vendor that compute what a kernel does, its tensors stored as they are.
  * ```ts
  * const { routines, absent } = libraryRoutines(kernel, device)
- * for (const r of routines) console.log(r.name, await (await r.compile()).run(inputs))
+ * for (const r of routines) console.log(r.name, await (await r.compile())(inputs))
  * ```
  * On a device without libraries there are none. @throws SptError `api/argument`
  */
@@ -191,10 +192,8 @@ function routineOf(kernel: Kernel, device: Device, of: MatchedRoutine): LibraryR
     kernel,
     async compile() {
       const { compilation } = kernel
-      return new CompiledSchedule(
-        compilation,
-        libraryProgram(device, compilation.planFor(lanesOf(device)), of, kernel.sources),
-      )
+      const program = libraryProgram(device, compilation.planFor(lanesOf(device)), of, kernel.sources)
+      return new Built(new CompiledCode(compilation, program))
     },
   }
 }

@@ -1,6 +1,7 @@
 /** Compiled kernels on one device with one set of inputs: compared with the reference, and timed. */
 
-import type { CompiledSchedule, PreparedKernel } from '../../api/compiled/compiled.ts'
+import type { Binding } from '../../api/built/binding.ts'
+import type { Built } from '../../api/built/built.ts'
 import type { RunInputs } from '../../api/inputs/bound-inputs.ts'
 import type { Kernel } from '../../api/kernels/kernel.ts'
 import { Workspace } from '../../api/resident/workspace.ts'
@@ -54,17 +55,17 @@ export class TestBench {
   readonly #seed: number | undefined
   #extent: Extent | undefined
   #coverage: Coverage | null = null
-  #reference: PreparedKernel | undefined
+  #reference: Binding | undefined
   #rounds = 0
   #fastest = Number.POSITIVE_INFINITY
   readonly #correct = new Map<string, ComparisonFacts>()
   readonly #wrong = new Map<string, Outcome>()
   /** Milliseconds of the verification run, on the host's clock. */
-  readonly #verifyTimes = new WeakMap<PreparedKernel, number>()
+  readonly #verifyTimes = new WeakMap<Binding, number>()
   /** Milliseconds of first runs. */
-  readonly #firstTimes = new WeakMap<PreparedKernel, number>()
+  readonly #firstTimes = new WeakMap<Binding, number>()
   /** Milliseconds of warm runs on a CPU. */
-  readonly #warmTimes = new WeakMap<PreparedKernel, readonly number[]>()
+  readonly #warmTimes = new WeakMap<Binding, readonly number[]>()
 
   constructor(
     device: Device,
@@ -102,19 +103,17 @@ export class TestBench {
 
   /**
    * Prepares a kernel on the device, and compares it with the reference, once for equal steps (`key`).
-   * @throws SptError as `prepare` and `run`; the abort reason of `signal`
+   * @throws SptError as `bind` and `run`; the abort reason of `signal`
    */
   async verify(
-    compiled: CompiledSchedule,
+    compiled: Built,
     key: string,
     signal?: AbortSignal,
-  ): Promise<
-    { readonly prepared: PreparedKernel; readonly facts: ComparisonFacts } | { readonly wrong: Outcome }
-  > {
+  ): Promise<{ readonly prepared: Binding; readonly facts: ComparisonFacts } | { readonly wrong: Outcome }> {
     const wrong = this.#wrong.get(key)
     if (wrong) return { wrong: wrong }
     const turns = new EventTurns(signal)
-    const prepared = await this.data.prepare(compiled)
+    const prepared = await this.data.bind(compiled)
     try {
       await turns.next()
       const result = this.#correct.get(key) ?? (await this.#compare(prepared, key, signal))
@@ -130,7 +129,7 @@ export class TestBench {
   }
 
   async #compare(
-    prepared: PreparedKernel,
+    prepared: Binding,
     key: string,
     signal: AbortSignal | undefined,
   ): Promise<ComparisonFacts | Outcome> {
@@ -169,11 +168,11 @@ export class TestBench {
   }
 
   /** Warms a kernel up; returns its outcome if it is far slower than the fastest. @throws the abort reason */
-  warmUp(prepared: PreparedKernel, signal?: AbortSignal): Promise<Outcome | null> {
+  warmUp(prepared: Binding, signal?: AbortSignal): Promise<Outcome | null> {
     return this.#withLock(() => this.#warmUpLocked(prepared, signal), signal)
   }
 
-  async #warmUpLocked(prepared: PreparedKernel, signal?: AbortSignal): Promise<Outcome | null> {
+  async #warmUpLocked(prepared: Binding, signal?: AbortSignal): Promise<Outcome | null> {
     const verifyTime = this.#verifyTimes.get(prepared) ?? 0
     if (verifyTime > LONG_RUN_MS && verifyTime > VERY_SLOW_FACTOR * this.#fastest) {
       this.#firstTimes.set(prepared, verifyTime)
@@ -188,7 +187,7 @@ export class TestBench {
       : null
   }
 
-  async #runWarm(prepared: PreparedKernel, signal?: AbortSignal): Promise<readonly number[]> {
+  async #runWarm(prepared: Binding, signal?: AbortSignal): Promise<readonly number[]> {
     const turns = new EventTurns(signal)
     const run = async (): Promise<number> => {
       await turns.next()
@@ -215,13 +214,13 @@ export class TestBench {
   }
 
   /** Milliseconds of the first run; 0 if it was not timed alone. */
-  firstTime(prepared: PreparedKernel): number {
+  firstTime(prepared: Binding): number {
     return this.#firstTimes.get(prepared) ?? 0
   }
 
   /** Measures kernels against each other. @param share - Fraction of the usual effort, in (0, 1] */
   async measure(
-    prepared: readonly PreparedKernel[],
+    prepared: readonly Binding[],
     share: number,
     signal?: AbortSignal,
   ): Promise<readonly Outcome[]> {
@@ -248,16 +247,16 @@ export class TestBench {
   /**
    * Minimum milliseconds of kernels that are repeatedly prepared anew, warmed up and timed in turns, because a busy host
    * delays most runs. NaN for kernels that fault.
-   * @throws SptError as `prepare`; the abort reason of `signal`
+   * @throws SptError as `bind`; the abort reason of `signal`
    */
   async measureFresh(
-    compiled: readonly CompiledSchedule[],
+    compiled: readonly Built[],
     seed: number,
     signal?: AbortSignal,
   ): Promise<readonly number[]> {
-    const prepared: PreparedKernel[] = []
+    const prepared: Binding[] = []
     try {
-      for (const c of compiled) prepared.push(await this.data.prepare(c))
+      for (const c of compiled) prepared.push(await this.data.bind(c))
       return await this.#withLock(async () => {
         for (const p of prepared) await this.#runWarm(p, signal)
         const options = { ...FRESH_SAMPLING, seed, signal, reference: this.#reference }
@@ -271,7 +270,7 @@ export class TestBench {
 
   free(): void {
     this.#reference?.free()
-    this.#reference?.kernel.release()
+    this.#reference?.code.release()
     this.#reference = undefined
     this.data.free()
   }

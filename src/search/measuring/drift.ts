@@ -3,7 +3,7 @@
  * processes use the device. A change of the reference's time is assumed to apply equally to all kernels.
  */
 
-import type { PreparedKernel } from '../../api/compiled/compiled.ts'
+import type { Binding } from '../../api/built/binding.ts'
 import { parseProgram } from '../../api/programs/program.ts'
 import { getOrAdd } from '../../ir/memoize.ts'
 import type { Device } from '../../runtime/device.ts'
@@ -89,16 +89,16 @@ const ELEMENTS = { cpu: 2 ** 18, other: 2 ** 20 } as const
 
 /**
  * Prepares the reference kernel; the caller frees it with `reference.free()` and `reference.kernel.release()`. @throws
- * SptError as `compile` and `prepare`
+ * SptError as `build` and `bind`
  */
-export async function prepareReference(device: Device): Promise<PreparedKernel> {
+export async function prepareReference(device: Device): Promise<Binding> {
   const isCpu = device.kind === 'cpu'
   const program = parseProgram(SOURCE, 'reference.spt')
   const kernel = isCpu ? program.kernel() : program.kernel().schedule('blocks')
-  const compiled = await kernel.compile(device)
+  const compiled = await kernel.build(device)
   // The values do not affect the time.
   const n = isCpu ? ELEMENTS.cpu : ELEMENTS.other
   const values = new Float32Array(n)
   const dense = { kind: 'dense', shape: [n], values, dtype: 'f32' } as const
-  return compiled.prepare({ params: { n }, tensors: { X: dense, Y: dense } })
+  return compiled.bind({ n, X: dense, Y: dense })
 }

@@ -1,5 +1,5 @@
-/** Measures prepared kernels of one device against each other. */
-import type { PreparedKernel } from '../../api/compiled/compiled.ts'
+/** Measures bindings of one device against each other. */
+import type { Binding } from '../../api/built/binding.ts'
 import { expectArgument, expectOptions } from '../../ast/diagnostics/expect-argument.ts'
 import type { Command, Device } from '../../runtime/device.ts'
 import { raiseClock, Timer } from '../../runtime/measure.ts'
@@ -8,8 +8,8 @@ import { prepareReference } from './drift.ts'
 import { medianInterval } from './median-interval.ts'
 import { measureInRounds, type RoundsOptions, type RoundsResult, type Sampler } from './rounds.ts'
 
-/** A `PreparedKernel`, or another object with commands of the device. */
-export type Measurable = Pick<PreparedKernel, 'commands'>
+/** A `Binding`, or another object with commands of the device. */
+export type Measurable = Pick<Binding, 'commands'>
 
 export interface MeasureRoundsOptions extends RoundsOptions {
   /** Overwrites the caches before each sample. */
@@ -65,7 +65,7 @@ export async function measureRounds(
   } finally {
     timer.free()
     ownReference?.free()
-    ownReference?.kernel.release()
+    ownReference?.code.release()
   }
 }
 
@@ -132,7 +132,7 @@ function checkOptions(candidates: readonly Measurable[], options: MeasureRoundsO
     'reference',
   ])
   const { warmups = 0, sampleMs = 0 } = options
-  expectArgument(Array.isArray(candidates), 'candidates', candidates, 'a list of prepared kernels')
+  expectArgument(Array.isArray(candidates), 'candidates', candidates, 'a list of bindings')
   expectArgument(Number.isSafeInteger(warmups) && warmups >= 0, 'warmups', warmups, 'a whole number')
   expectArgument(Number.isFinite(sampleMs) && sampleMs >= 0, 'sampleMs', sampleMs, 'milliseconds')
 }

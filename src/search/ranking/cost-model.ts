@@ -32,7 +32,7 @@ installStoredModels()
 export interface PredictorOptions {
   /** A device, or a kind of device; `cuda`. */
   readonly device?: DeviceKind | Device | undefined
-  /** Tensors and sizes, as for `prepare`; of dense tensors the shapes count. */
+  /** Tensors and sizes, as for `bind`; of dense tensors the shapes count. */
   readonly inputs: RunInputs
   /** Default: the model calibrated on the device, otherwise the package's. */
   readonly model?: CostModel | undefined

@@ -4,6 +4,7 @@ import type { SelectionContext, SelectionInputs } from '../../api/dispatch/devic
 import { kindOf } from '../../api/dispatch/device-facts.ts'
 import { checkSizes, expectArgument, expectOptions, isRecord } from '../../api/inputs/argument-checks.ts'
 import { declaredOf, sizesOf, valuesIn } from '../../api/inputs/bound-inputs.ts'
+import { flatInputs } from '../../api/inputs/flat-inputs.ts'
 import { expectKernel, type Kernel } from '../../api/kernels/kernel.ts'
 import { failWith, resultOrError, SptError } from '../../ast/diagnostics/diagnostic.ts'
 import { DEVICE_KINDS } from '../../backends/target.ts'
@@ -114,7 +115,9 @@ export async function usualSpace(
 ): Promise<KernelSpace<Kernel>> {
   const kind = kindOf(on)
   const own = kind === 'cpu' ? 'cpu_space' : 'gpu_space'
-  return kernel.spaces.includes(own) ? kernel.space(own).bind(on, inputs) : sketchesFor(kernel, on, inputs)
+  return kernel.spaces.includes(own)
+    ? kernel.space(own).bind(on, ...flatInputs(inputs))
+    : sketchesFor(kernel, on, inputs)
 }
 
 /** Sketches for the sizes of the bound data. @throws SptError as `sketches` */

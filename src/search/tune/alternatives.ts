@@ -1,5 +1,8 @@
 /** Alternatives outside a space: the default schedule, the unscheduled kernel, and tensors stored dense. */
+
+import { buildDefault } from '../../api/built/build.ts'
 import type { RunInputs } from '../../api/inputs/bound-inputs.ts'
+import { flatInputs } from '../../api/inputs/flat-inputs.ts'
 import { Kernel } from '../../api/kernels/kernel.ts'
 import { parseProgram } from '../../api/programs/program.ts'
 import { resultOrError, SptError } from '../../ast/diagnostics/diagnostic.ts'
@@ -34,7 +37,7 @@ interface Standard {
  */
 export async function standardOf(kernel: Kernel, device: Device, inputs: RunInputs): Promise<Standard> {
   if (kernel.dispatch !== null) {
-    const { kernel: selected, selection: choice } = await kernel.choose(device, inputs)
+    const { kernel: selected, selection: choice } = await kernel.choose(device, ...flatInputs(inputs))
     if (choice.schedule === null) return { kernel: selected, schedule: null, call: null }
     return { kernel: selected, schedule: choice.text, call: { name: choice.schedule, args: choice.args } }
   }
@@ -47,11 +50,11 @@ export async function standardOf(kernel: Kernel, device: Device, inputs: RunInpu
   return { kernel: (await withDefaultSteps(kernel, device, inputs)) ?? kernel, schedule: null, call: null }
 }
 
-/** The kernel with the default steps of `compile`; `null` if it is rejected. */
+/** The kernel with the default steps of `build`; `null` if it is rejected. */
 async function withDefaultSteps(kernel: Kernel, device: Device, inputs: RunInputs): Promise<Kernel | null> {
   try {
-    const { kernel: stepped, compiled } = await kernel.compileDefault(device)
-    compiled.release()
+    const { kernel: stepped, built } = await buildDefault(kernel, device)
+    built.release()
     if (device.kind === 'cpu') return stepped
     const params = Object.entries(inputs.params ?? {}).map(([name, x]) => [name, Number(x)] as const)
     return kernel.autoSchedule(device, Object.fromEntries(params), inputs.tensors ?? {})
@@ -150,7 +153,7 @@ const formatOf = (text: string): AnyFormat =>
 
 // Kernels that run as they were measured.
 
-/** Adds an explicit step to kernels without loop steps, to which `compile` would apply a default schedule. */
+/** Adds an explicit step to kernels without loop steps, to which `build` would apply a default schedule. */
 export const withExplicitSteps = (kernel: Kernel): Kernel =>
   kernel.compilation.onLoops ? kernel : kernel.asWritten()
 

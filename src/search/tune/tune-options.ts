@@ -29,7 +29,7 @@ import type { QueueOptions } from './remote-evaluator.ts'
 export interface TuneOptions extends Pick<SearchOptions, 'trials' | 'patience' | 'prior' | 'signal'> {
   /** Default: the kernel's own space for this device (`cpu_space`, `gpu_space`), otherwise its sketches. */
   readonly space?: KernelSpace<Kernel> | undefined
-  /** Inputs as for `prepare`: unbound ones are random if there is a seed. */
+  /** Inputs as for `bind`: unbound ones are random if there is a seed. */
   readonly inputs: RunInputs
   readonly device: Device
   /** Seconds from the call to the final comparison, which takes at most half as long; at least half are for trials. */

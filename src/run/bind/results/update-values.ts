@@ -66,7 +66,7 @@ export function withValues(bound: Bound, name: string, given: Tensor | BareValue
       `${name} is given ready-made arrays, and was bound ${ready ? 'to others' : 'by its coordinates'}`,
       {
         expected: ready ? 'the arrays that were bound, with other values' : 'coordinates that were bound',
-        hint: 'write coords(shape, columns, values), or prepare again with the new arrays',
+        hint: 'set coords(shape, columns, values), or bind again with the new arrays',
       },
     )
   const source = bound.sources.find((s) => s.name === name)!
@@ -180,7 +180,7 @@ function partSource(bound: Bound, { name, first }: CallerTensor, values: ValueAr
       `position ${added} of the new values of ${name} holds no element: it was the fill, which is padding, when ${name} was bound`,
       {
         expected: 'the fill where it was bound',
-        hint: 'prepare again with the new values, or in a format that keeps a mask',
+        hint: 'bind again with the new values, or in a format that keeps a mask',
       },
     )
   const shape = source.tensor!.shape
@@ -230,7 +230,7 @@ function matched(source: EntryList, next: EntryList, fill: number, logical: bool
       `entry ${e} of the new values of ${source.name} is at (${next.columns.map((c) => c[e]).join(', ')}), where ${source.name} holds nothing`,
       {
         expected: 'coordinates that were bound',
-        hint: 'to write elsewhere, prepare again with all these coordinates, with 0 for missing elements (the result of `read` has them)',
+        hint: 'to write elsewhere, bind again with all these coordinates, with 0 for missing elements (the result of `get` has them)',
       },
     ),
   )

@@ -4,7 +4,7 @@ import { rowSums } from '../../examples.ts'
 import { primitive } from '../../primitive.ts'
 
 /**
- * `as_written`: leaves the loops unchanged. Without a step on loops, `compile` uses a default schedule; this step
+ * `as_written`: leaves the loops unchanged. Without a step on loops, `build` uses a default schedule; this step
  * prevents that.
  */
 export const asWritten = primitive({

@@ -21,7 +21,7 @@ import { pointOf, type SharedCandidates } from './shared-candidates.ts'
 /** One of the data sets on which a kernel is tuned. */
 export interface TuneCase {
   readonly name: string
-  /** Inputs as for `prepare`, or a function that reads them: large ones are read on demand. */
+  /** Inputs as for `bind`, or a function that reads them: large ones are read on demand. */
   readonly inputs: RunInputs | (() => RunInputs | Promise<RunInputs>)
   /** Cross-validation group, for example one matrix with several sizes; default: the name. */
   readonly group?: string | undefined
@@ -210,5 +210,5 @@ export async function inputsOf(
 
 const rejectInputs = (name: string, fault: string): never =>
   failWith('search/inputs', `the inputs of case ${name} ${fault}`, {
-    expected: 'a function that gives { tensors, params, … }, as for prepare',
+    expected: 'a function that gives { tensors, params, … }, as for `bind`',
   })

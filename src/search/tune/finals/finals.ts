@@ -1,6 +1,6 @@
 /** The final comparison: a few kernels of any formats, one at a time on the device, in several passes. */
 
-import type { CompiledSchedule } from '../../../api/compiled/compiled.ts'
+import type { Built } from '../../../api/built/built.ts'
 import type { Kernel } from '../../../api/kernels/kernel.ts'
 import { SptError } from '../../../ast/diagnostics/diagnostic.ts'
 import { Random } from '../../../run/bind/sources/random-tensors.ts'
@@ -235,7 +235,7 @@ export async function confirm(
   const start = performance.now()
   const isOver = (): boolean => signal?.aborted === true || performance.now() - start > limitMs
   const round = async (n: number): Promise<number> => {
-    const compiled: CompiledSchedule[] = []
+    const compiled: Built[] = []
     try {
       // Compiled anew as well, because hosts generate different code for the same source.
       for (const kernel of [winner, standard]) compiled.push(await evaluator.compile(kernel, signal))

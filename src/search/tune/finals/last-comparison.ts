@@ -21,7 +21,7 @@ export interface Finalist extends KernelExplanation {
   readonly declaration?: string | undefined
   /** Point of the space; `null` for alternatives outside the space. */
   readonly point: Point | null
-  /** `compile` runs it as it was measured. */
+  /** `build` runs it as it was measured. */
   readonly kernel: Kernel
   /** The library routine that was measured instead of the kernel's schedule. */
   readonly routine?: LibraryRoutine | undefined
@@ -175,7 +175,7 @@ async function explainKernel(evaluator: Evaluator, kernel: Kernel): Promise<Kern
   try {
     const compiled = await evaluator.compile(kernel)
     try {
-      const prepared = await evaluator.bench.data.prepare(compiled)
+      const prepared = await evaluator.bench.data.bind(compiled)
       try {
         return { explanation: await prepared.explain({ time: false }) }
       } finally {

@@ -34,7 +34,7 @@ export class LeakDetector {
     })
   }
 
-  /** Watches a prepared kernel; the current stack identifies where it was created. */
+  /** Watches a binding; the current stack identifies where it was created. */
   watch(prepared: object, kernel: string, device: Device, bytes: number): void {
     // On the CPU, memory is garbage-collected with the kernel.
     if (device.kind === 'cpu') return
@@ -50,7 +50,7 @@ export class LeakDetector {
 const mib = (bytes: number): string => `${(bytes / 2 ** 20).toPrecision(3)} MiB`
 
 const warningOf = ({ kernel, deviceText, bytes, stack }: Unfreed): string =>
-  `sparsetile: prepared kernel ${kernel} was collected without free(); its ${mib(bytes)} on ${deviceText} stay allocated. ` +
+  `sparsetile: binding of ${kernel} was collected without free(); its ${mib(bytes)} on ${deviceText} stay allocated. ` +
   `It was made at ${placeIn(stack)}`
 
 /** Matches the file in a stack frame. Frames of this package share its folder, or its file in a bundle. */

@@ -1,4 +1,4 @@
-/** Checks of calls on compiled kernels, and of calls on prepared kernels before they are queued. */
+/** Checks of calls on compiled kernels, and of queued calls on bindings. */
 import { failAs, failWith } from '../../ast/diagnostics/diagnostic.ts'
 import { expectFields, FLAG } from '../../ast/diagnostics/value-kinds.ts'
 import type { Kernel1 } from '../../ir/coordinates/stage1.ts'
@@ -55,15 +55,15 @@ export function checkRebuildable({ residents, chained, program }: Executable, de
   const [name] = [...residents, ...chained.keys()]
   if (name !== undefined)
     failAs('run/resident', {
-      message: `${name} was resident on the device that the kernel was prepared on, so the host has no copy`,
+      message: `${name} was resident on the device that the kernel was bound on, so the host has no copy`,
       expected: 'a kernel with tensors bound only from the host',
-      hint: 'rebuild the kernel that computes the tensor, or upload new values, and prepare this kernel with the result',
+      hint: 'rebuild the kernel that computes the tensor, or upload new values, and bind the result to this kernel',
     })
   if (device.kind !== program.device.kind)
     failAs('run/other-device', {
-      message: `kernel ${program.plan.name} was prepared for ${program.device.kind}, and this device is ${device.kind}`,
+      message: `kernel ${program.plan.name} was bound on ${program.device.kind}, and this device is ${device.kind}`,
       expected: `a ${program.device.kind} device`,
-      hint: 'compile the kernel for the other kind: kernel.compile(device)',
+      hint: 'build the kernel for the other kind: kernel.build(device)',
     })
 }
 
@@ -76,7 +76,7 @@ export function checkWritable({ residents, chained }: Executable, name: string):
     expected: `a tensor that was bound from the host`,
     hint: from
       ? 'write the inputs of the kernel that computes the tensor, and run that kernel'
-      : 'upload the new values to the device (resident, convertForKernel), and prepare the kernel with them (prepareResident)',
+      : 'upload the new values to the device (resident, convertForKernel), and bind them (bindResident)',
   })
 }
 

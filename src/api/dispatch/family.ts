@@ -1,26 +1,38 @@
-/** A kernel whose schedule is selected for each binding, and compiled on first use. */
-import { failWith, resultOrError, SptError, valueOrError } from '../../ast/diagnostics/diagnostic.ts'
+/** Schedules of a kernel, of which one is selected for each binding, and compiled on first use. */
+import {
+  failWith,
+  invariant,
+  resultOrError,
+  SptError,
+  valueOrError,
+} from '../../ast/diagnostics/diagnostic.ts'
 import { appliedName } from '../../ast/print/message-text.ts'
 import { getOrAddPromise } from '../../ir/memoize.ts'
-import { bindPlan } from '../../run/bind/bind-plan.ts'
 import type { Bound } from '../../run/bind/index.ts'
 import type { Compilation } from '../../run/compile/compile.ts'
 import { runOn, type Sources } from '../../run/compile/compiled-program.ts'
-import { lanesOf, type Program } from '../../run/execution/execute.ts'
+import { lanesOf } from '../../run/execution/execute.ts'
 import type { UnorderedSum } from '../../run/verify/verify.ts'
 import type { Device } from '../../runtime/device.ts'
-import { isUnscheduled, scheduleCandidates } from '../auto-schedule/schedule-candidates.ts'
-import { bindWithin } from '../compiled/check-prepared.ts'
-import { CompiledKernel, type CompiledSchedule, type CompiledVariant } from '../compiled/compiled.ts'
-import { PreparedKernel, preparedUnder } from '../compiled/prepared.ts'
-import { expectInputs, expectRecord, isBound, type RunInputs } from '../inputs/bound-inputs.ts'
+import { Binding, createBinding } from '../built/binding.ts'
+import type { Family } from '../built/built.ts'
+import { bindWithin, fittingBytes } from '../built/check-binding.ts'
+import { type CompiledCode, compileSteps, type SelectedCode } from '../built/code.ts'
+import { expectInputs, expectRecord, valuesIn } from '../inputs/bound-inputs.ts'
 import { traceOf } from '../kernels/nests.ts'
 import { withPlace } from '../programs/error-sources.ts'
 import type { Candidate } from './branches.ts'
 import type { BindInputs, SelectionInputs } from './device-facts.ts'
+import type { Selection } from './dispatch-conditions.ts'
 import { Dispatcher } from './dispatcher.ts'
 import type { RunTimeSelector } from './measurements.ts'
-import { type OpenDispatch, type Selectable, type SelectedKernel, Selector } from './selector.ts'
+import {
+  automaticSelection,
+  type OpenDispatch,
+  type Selectable,
+  type SelectedKernel,
+  Selector,
+} from './selector.ts'
 
 /** Key of the steps of a kernel. Kernels of different sizes often share them. */
 const keyOf = ({ compilation }: { readonly compilation: Compilation }): string =>
@@ -28,39 +40,54 @@ const keyOf = ({ compilation }: { readonly compilation: Compilation }): string =
 
 /** A schedule for some inputs. It runs if the data or the device reject those before it. */
 interface Option extends Candidate {
-  /** Compiles the schedule after a check of names, ranks and shapes. Throws SptError `bind/…`, and as `compile`. */
-  checked(): Promise<CompiledSchedule>
-  prepare(bound: Bound): Promise<PreparedKernel>
+  /** Compiles the schedule after a check of names, ranks and shapes. Throws SptError `bind/…`, and as `build`. */
+  checked(): Promise<CompiledCode>
+  /** `rejected`: schedules that failed before, with the reasons. */
+  prepare(bound: Bound, rejected: readonly string[]): Promise<Binding>
+  readonly label: string
 }
 
-export class CompiledDispatch<K extends Selectable<K> = never> extends CompiledKernel {
+export class ScheduleFamily<K extends Selectable<K>> implements Family {
   readonly device: Device
   readonly #open: OpenDispatch<K>
   readonly #variants = new Set<string>()
+  readonly #codes = new Set<CompiledCode>()
   /** Compiled schedules: of a dispatch by kernel, which `selector.ts` caches; of the auto-scheduler by steps. */
-  readonly #compiled = new Map<unknown, Promise<CompiledSchedule>>()
+  readonly #compiled = new Map<unknown, Promise<CompiledCode>>()
   /** The schedule of bound data, and those that follow it. */
-  readonly #bound = new WeakMap<Bound, readonly Option[]>()
+  readonly #bound = new WeakMap<
+    Bound,
+    { readonly options: readonly Option[]; readonly rejected: readonly string[] }
+  >()
   /**
    * Schedule of the auto-scheduler without data: the first candidate on the CPU, `parallel()` on GPUs; `null` for a dispatch. It runs
    * data that no candidate accepts, such as ready-made parts of formats, and reports errors in the data.
    */
-  readonly #withoutData: CompiledSchedule | null
+  readonly #withoutData: CompiledCode | null
 
   constructor(
     open: OpenDispatch<K>,
     device: Device,
-    withoutData?: { readonly kernel: K; readonly compiled: CompiledSchedule },
+    withoutData?: { readonly kernel: K; readonly code: CompiledCode },
   ) {
-    super()
     this.#open = open
     this.device = device
-    this.#withoutData = withoutData?.compiled ?? null
-    if (withoutData) this.#compiled.set(keyOf(withoutData.kernel), Promise.resolve(withoutData.compiled))
+    this.#withoutData = withoutData?.code ?? null
+    if (withoutData) this.#codes.add(withoutData.code)
+    if (withoutData) this.#compiled.set(keyOf(withoutData.kernel), Promise.resolve(withoutData.code))
   }
 
   get sources(): Sources {
     return this.#open.base.sources
+  }
+
+  /** Sums of the schedules that were compiled so far. */
+  get unorderedSums(): readonly UnorderedSum[] {
+    return [...this.#codes].flatMap((c) => c.unorderedSums)
+  }
+
+  get deterministic(): boolean {
+    return this.device.kind === 'cpu' || this.#open.deterministic === true
   }
 
   /** Name of the dispatch with its arguments; `null` for the auto-scheduler. */
@@ -73,48 +100,58 @@ export class CompiledDispatch<K extends Selectable<K> = never> extends CompiledK
     return [...this.#variants]
   }
 
-  get compilation(): Compilation {
-    return this.#default.compilation
+  get name(): string {
+    return this.#open.base.compilation.source.name
   }
 
-  get program(): Program {
-    return this.#default.program
+  get code(): CompiledCode {
+    return (
+      this.#withoutData ??
+      failWith('choose/open', `${this.#name} is chosen when data are bound`, {
+        expected: 'bind(inputs)',
+        hint: 'const chosen = await fn.choose(inputs)',
+      })
+    )
   }
 
-  get unorderedSums(): readonly UnorderedSum[] {
-    return this.#default.unorderedSums
+  estimateBytes(inputs: SelectionInputs): number {
+    if (this.#withoutData) return this.#withoutData.estimateBytes(inputs)
+    const selector = new Selector(this.#open, this.device, inputs)
+    const { kernel } = selector.select()
+    const plan = this.#planOf(kernel)
+    const stored = kernel.compilation.kernel
+    return fittingBytes(
+      { device: this.device, plan },
+      stored,
+      valuesIn(stored, selector.inputsOf({ kernel })),
+    )
   }
 
-  async compileFor(device: Device): Promise<CompiledSchedule> {
-    return this.#default.compileFor(device)
-  }
-
-  estimateBytes(inputs: RunInputs): number {
-    return this.#default.estimateBytes(inputs)
+  #planOf(kernel: K) {
+    return runOn<K>(kernel, this.device.kind).compilation.planFor(lanesOf(this.device))
   }
 
   /**
    * Selects and compiles the schedule for some inputs. For data with errors, the auto-scheduler returns the schedule without data,
    * whose `bind` reports the errors.
-   * @throws SptError `choose/…`, and `bind/…` for names, ranks and shapes that `prepare` would reject
+   * @throws SptError `choose/…`, and `bind/…` for names, ranks and shapes that `bind` would reject
    */
-  async choose(inputs: SelectionInputs): Promise<CompiledVariant> {
+  async choose(inputs: SelectionInputs): Promise<SelectedCode> {
     const selector = this.#selector(inputs)
     await selector?.fetch()
     return firstAccepted(this.#options(inputs, selector), async (option) => ({
-      kernel: await option.checked(),
+      code: await option.checked(),
       selection: option.selection,
     }))
   }
 
   /** Selects a schedule, and binds data on the host. @throws SptError `choose/…`, `bind/…` */
-  bind(inputs: BindInputs): Bound {
+  bindOnHost(inputs: BindInputs): Bound {
     this.#checkBindable(inputs)
     return this.#bindFirst(this.#options(inputs, this.#selector(inputs)))
   }
 
-  async prepare(inputs: BindInputs | Bound): Promise<PreparedKernel> {
-    if (isBound(inputs)) return this.#prepareBound(inputs)
+  async bind(inputs: BindInputs): Promise<Binding> {
     this.#checkBindable(inputs)
     const selector = this.#selector(inputs)
     const fetching = selector?.fetch()
@@ -123,7 +160,7 @@ export class CompiledDispatch<K extends Selectable<K> = never> extends CompiledK
       const first = (): Candidate => this.#option(selector, selector.select())
       return this.#preparedForRuns(selector, first, selector.isMeasuredFirst)
     }
-    return this.#prepareBound(this.#bindFirst(this.#options(inputs, selector)))
+    return this.upload(this.#bindFirst(this.#options(inputs, selector)))
   }
 
   /** Throws SptError `api/unknown-option` for `resident` tensors, which only `choose` reads: they would be missing, or random. */
@@ -133,25 +170,23 @@ export class CompiledDispatch<K extends Selectable<K> = never> extends CompiledK
     expectInputs(this.#open.choice ? values : inputs)
   }
 
-  #bindFirst([first, ...others]: readonly Option[]): Bound {
+  #bindFirst([first, ...others]: readonly Option[], rejected: readonly string[] = []): Bound {
     const bound = others.length > 0 ? resultOrError(() => first!.bind()) : first!.bind()
-    if (bound instanceof SptError) return this.#bindFirst(others)
-    this.#bound.set(bound, [first!, ...others])
+    if (bound instanceof SptError) return this.#bindFirst(others, [...rejected, failureText(first!, bound)])
+    this.#bound.set(bound, { options: [first!, ...others], rejected })
     return bound
   }
 
-  async #prepareBound(bound: Bound): Promise<PreparedKernel> {
+  async upload(bound: Bound): Promise<Binding> {
     const known = this.#bound.get(bound)
-    if (this.#withoutData && (!known || this.#isReleased)) return this.#withoutData.prepare(bound)
-    if (!known)
-      return failWith('choose/other-binding', `the data were not bound for ${this.#name}`, {
-        expected: 'data that `bind` of this kernel returned',
-        hint: 'bind the data with this kernel, or call prepare of the kernel that bound the data',
-      })
-    const [first, ...others] = known
-    if (others.length === 0) return first!.prepare(bound)
-    const prepared = await valueOrError(() => first!.prepare(bound))
-    return prepared instanceof SptError ? this.#prepareBound(this.#bindFirst(others)) : prepared
+    if (this.#withoutData && (!known || this.#isReleased)) return createBinding(this.#withoutData, bound)
+    invariant(known, 'only data that this family bound are uploaded')
+    const { options, rejected } = known
+    const [first, ...others] = options
+    if (others.length === 0) return first!.prepare(bound, rejected)
+    const binding = await valueOrError(() => first!.prepare(bound, rejected))
+    if (!(binding instanceof SptError)) return binding
+    return this.upload(this.#bindFirst(others, [...rejected, failureText(first!, binding)]))
   }
 
   /** Releases every compiled schedule. A dispatch compiles again for later selections. */
@@ -170,19 +205,8 @@ export class CompiledDispatch<K extends Selectable<K> = never> extends CompiledK
     return this.#withoutData?.program.live === false
   }
 
-  get #default(): CompiledSchedule {
-    return (
-      this.#withoutData ??
-      failWith('choose/open', `${this.#name} is chosen when data are bound`, {
-        expected: 'prepare(inputs), whose result has the kernel that was chosen',
-        hint: 'const { kernel } = await compiled.choose(inputs)',
-      })
-    )
-  }
-
   get #name(): string {
-    const { base, text } = this.#open
-    return `${base.compilation.source.name}.${text}`
+    return `${this.name}.${this.#open.text}`
   }
 
   #selector(inputs: SelectionInputs): Selector<K> | null {
@@ -210,8 +234,10 @@ export class CompiledDispatch<K extends Selectable<K> = never> extends CompiledK
       compilation,
       compile,
       checked: compile,
-      bind: () => compiled.bind(inputs),
-      prepare: (bound) => compiled.prepare(bound),
+      bind: () => compiled.bindOnHost(inputs),
+      label: WITHOUT_DATA,
+      prepare: (bound, rejected) =>
+        createBinding(compiled, bound, this.#reported(null, WITHOUT_DATA, rejected)),
     }
     return [...(found ?? []), last]
   }
@@ -224,8 +250,8 @@ export class CompiledDispatch<K extends Selectable<K> = never> extends CompiledK
     }
     const { compilation } = kernel
     const { device } = this
-    const compile = (other = device): Promise<CompiledSchedule> =>
-      other === device ? this.#compile(selected) : kernel.compileSchedule(other)
+    const compile = (other = device): Promise<CompiledCode> =>
+      other === device ? this.#compile(selected) : compileSteps<K>(kernel, other)
     const option: Option = {
       selection,
       compilation,
@@ -234,39 +260,58 @@ export class CompiledDispatch<K extends Selectable<K> = never> extends CompiledK
         selector.check(selected)
         return compile()
       },
-      bind() {
-        // `compile` reports errors of lowering.
-        const plan = resultOrError(() => runOn(kernel, device.kind).compilation.planFor(lanesOf(device)))
+      bind: () => {
+        // `build` reports errors of lowering.
+        const plan = resultOrError(() => this.#planOf(kernel))
         const on = plan instanceof SptError ? null : { device, plan }
         return bindWithin(on, compilation.kernel, selector.inputsOf(selected))
       },
-      prepare: async (bound) =>
+      label: selected.text,
+      prepare: async (bound, rejected) =>
         selection && selector.isOpen(selection)
           ? this.#preparedForRuns(selector, () => option, false)
-          : preparedUnder(await compile(), bound, selection),
+          : createBinding(await compile(), bound, this.#reported(selection, selected.text, rejected)),
     }
     return option
   }
 
-  #compile({ kernel, selection }: SelectedKernel<K>): Promise<CompiledSchedule> {
-    return getOrAddPromise(this.#compiled, selection ? kernel : keyOf(kernel), () =>
-      kernel.compileSchedule(this.device).catch((e: unknown) => {
+  /** The selection with the schedules that failed before; `null` for the auto-scheduler if none failed. */
+  #reported(selection: Selection | null, text: string, rejected: readonly string[]): Selection | null {
+    if (rejected.length === 0) return selection
+    const { source } = this.#open.base.compilation
+    const made = selection ?? automaticSelection({ text, milliseconds: null, costModel: null }, source, [])
+    return { ...made, rejectedBranches: [...made.rejectedBranches, ...rejected] }
+  }
+
+  /** Compiles a schedule once. Errors name the selected branch. */
+  #compile({ kernel, selection }: SelectedKernel<K>): Promise<CompiledCode> {
+    return getOrAddPromise(this.#compiled, selection?.schedule ? kernel : keyOf(kernel), async () => {
+      try {
+        const code = await compileSteps<K>(kernel, this.device)
+        this.#codes.add(code)
+        return code
+      } catch (e) {
         throw selection ? withPlace(e, selection.span) : e
-      }),
-    )
+      }
+    })
   }
 
   async #preparedForRuns(
     selector: Selector<K>,
     first: () => Candidate,
     isMeasuredFirst: boolean,
-  ): Promise<PreparedKernel> {
+  ): Promise<Binding> {
     selector.draw()
     const { live, unknown } = selector
     const select: RunTimeSelector['select'] = (...facts) => this.#option(selector, selector.select(...facts))
-    return new PreparedKernel(await Dispatcher.create({ live, unknown, select }, first, isMeasuredFirst))
+    return new Binding(await Dispatcher.create({ live, unknown, select }, first, isMeasuredFirst))
   }
 }
+
+/** Label of the schedule of the auto-scheduler without data. */
+const WITHOUT_DATA = 'the schedule without data'
+
+const failureText = ({ label }: Option, error: SptError): string => `${label}: ${error.message}`
 
 /** Result for the first item that is not rejected with a user error. Throws the error of the last. */
 async function firstAccepted<T, R>(
@@ -276,21 +321,4 @@ async function firstAccepted<T, R>(
   if (others.length === 0) return work(first!)
   const done = await valueOrError(() => work(first!))
   return done instanceof SptError ? firstAccepted(others, work) : done
-}
-
-/** Compiles a kernel; if it has no schedule, as far as possible without data. Returns also the kernel under that schedule. */
-export async function compileDefault<K extends Selectable<K>>(
-  kernel: K,
-  device: Device,
-): Promise<{ readonly kernel: K; readonly compiled: CompiledKernel }> {
-  const compiledWith = async (k: K) => ({ kernel: k, compiled: await k.compileSchedule(device) })
-  if (!isUnscheduled(kernel.compilation)) return compiledWith(kernel)
-  // On GPUs, candidates are compiled once sizes are known, because code for unknown sizes has a version per remainder.
-  const guess = device.kind === 'cpu' ? scheduleCandidates(kernel, 'cpu', undefined, 1)[0] : undefined
-  // Lowering may reject the candidate, but accept the unscheduled kernel.
-  const early = await firstAccepted(guess ? [guess.kernel, kernel] : [kernel], compiledWith)
-  // Lists and sets of formats are not inputs of the kernel as declared, on which candidates are compared.
-  if (bindPlan(kernel.compilation.kernel).operands.size > 0) return early
-  const open = { base: kernel, choice: null, values: new Map(), text: 'auto' }
-  return { kernel: early.kernel, compiled: new CompiledDispatch<K>(open, device, early) }
 }

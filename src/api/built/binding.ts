@@ -1,4 +1,4 @@
-/** Prepared kernels: compiled kernels with bound data. */
+/** Bindings: compiled kernels with bound data. */
 import type { RefOptions, RefOutputs } from '../../reference/index.ts'
 import type { Bound, TensorFormat } from '../../run/bind/index.ts'
 import type { Sources } from '../../run/compile/compiled-program.ts'
@@ -13,7 +13,6 @@ import { MAX_RUNS } from '../../runtime/device-checks.ts'
 import { DISPOSE } from '../../runtime/dispose.ts'
 import type { Measurement, MeasureOptions } from '../../runtime/measure.ts'
 import type { Tensor } from '../../storage/tensor.ts'
-import type { CompiledCode } from '../dispatch/branches.ts'
 import type { Selection } from '../dispatch/dispatch-conditions.ts'
 import { Dispatcher } from '../dispatch/dispatcher.ts'
 import type { RunSelection } from '../dispatch/measurements.ts'
@@ -28,46 +27,48 @@ import {
   checkVerify,
   checkWritable,
   expectBuffer,
-} from './check-prepared.ts'
+} from './check-binding.ts'
+import type { CompiledCode } from './code.ts'
 import { leakDetector } from './leak-detector.ts'
 
 /** Uploads bound data. `selection`: the reason for the schedule. Throws SptError `device/…`. */
-export async function preparedUnder(
+export async function createBinding(
   compiled: CompiledCode,
   bound: Bound,
   selection: Selection | null = null,
   origin: Origin = {},
-): Promise<PreparedKernel> {
+): Promise<Binding> {
   const { program, compilation } = compiled
   const executable = await Executable.create(program, bound, { source: compilation.source, ...origin })
-  return new PreparedKernel(Dispatcher.fixed(compiled, executable, selection))
+  return new Binding(Dispatcher.fixed(compiled, executable, selection))
 }
 
 /**
- * A compiled kernel with bound data. Asynchronous methods, also of its `executable`, take effect in call order, awaited or not;
+ * A compiled kernel with bound data. Asynchronous methods, also of `executable`, take effect in call order, awaited or not;
  * a failed call does not stop later ones. Launches of a graph are queued at once, so await earlier calls first.
  */
-export class PreparedKernel extends ErrorSources {
+export class Binding extends ErrorSources {
   readonly #dispatcher: Dispatcher
   readonly #turns = new Turns()
 
   constructor(dispatcher: Dispatcher) {
     super()
     this.#dispatcher = dispatcher
-    const { kernel, executable } = dispatcher
+    const { code, executable } = dispatcher
     for (const t of executable.chained.values()) t.joins(this.#turns)
-    leakDetector?.watch(this, kernel.compilation.source.name, kernel.device, executable.bytes)
+    leakDetector?.watch(this, code.name, code.device, executable.bytes)
   }
 
-  /** Compiled kernel; with dispatch at run time, that of the latest run. */
-  get kernel(): CompiledCode {
-    return this.#dispatcher.kernel
+  /** @internal Code of the schedule; with dispatch at run time, that of the latest run. */
+  get code(): CompiledCode {
+    return this.#dispatcher.code
   }
 
   get sources(): Sources {
-    return this.kernel.sources
+    return this.code.sources
   }
 
+  /** @internal */
   get executable(): Executable {
     // `preserving` queues its inner calls itself.
     return this.#turns.of(this.#within, ['free', 'preserving', 'output'])
@@ -82,9 +83,9 @@ export class PreparedKernel extends ErrorSources {
     return this.#dispatcher.selection
   }
 
-  /** True if equal inputs give bitwise equal outputs in every run under this schedule (no `kernel.unorderedSums`). */
+  /** True if equal inputs give bitwise equal outputs in every run under this schedule (it has no unordered sums). */
   get deterministic(): boolean {
-    return this.kernel.deterministic
+    return this.code.unorderedSums.length === 0
   }
 
   /** Resolves when all measured fill ratios of earlier runs have been read back from the device. */
@@ -103,7 +104,7 @@ export class PreparedKernel extends ErrorSources {
 
   /**
    * Formats of the tensors: parts, padding, bytes, build time in milliseconds, and proofs.
-   * @throws SptError `run/resident` after `prepareResident`
+   * @throws SptError `run/resident` if a tensor was converted on the device
    */
   get formats(): readonly TensorFormat[] {
     checkReported(this.#within)
@@ -117,7 +118,7 @@ export class PreparedKernel extends ErrorSources {
    * @throws SptError `bind/not-input`, `bind/absent-coordinate`, `bind/values-length`, `bind/shape`, `run/resident` (for
    * a resident tensor, write to your memory)
    */
-  async write(name: string, values: Bindable): Promise<void> {
+  async set(name: string, values: Bindable): Promise<void> {
     expectName('an input', name)
     checkWritable(this.#within, name)
     const update = updateOf(this.executable.bound.kernel, name, values)
@@ -131,14 +132,14 @@ export class PreparedKernel extends ErrorSources {
 
   /**
    * Appends a run to your `GPUCommandEncoder` (WebGPU) or to a stream, at once and without a submission. Await earlier calls first. The
-   * memory must live until your submission has finished; later calls that wait, such as `read`, report errors.
+   * memory must live until your submission has finished; later calls that wait, such as `get`, report errors.
    * @throws SptError `device/…`
    */
   record(into: Stream | GpuEncoderLike): void {
     this.#within.record(into)
   }
 
-  /** Records all launches for replays with one call, with new values by `write`, next to other work on a stream. */
+  /** Records all launches for replays with one call, with new values by `set`, next to other work on a stream. */
   graph(): Promise<KernelGraph> {
     return this.executable.graph()
   }
@@ -160,7 +161,7 @@ export class PreparedKernel extends ErrorSources {
     return this.#turns.take(async () => {
       // Loaded on demand, to keep browser bundles small.
       const { explain } = await import('../../run/explain/index.ts')
-      return explain(this.kernel.compilation, this.#within, options)
+      return explain(this.code.compilation, this.#within, options)
     })
   }
 
@@ -179,8 +180,8 @@ export class PreparedKernel extends ErrorSources {
    * downloaded too, each time.
    * @throws SptError `api/unknown-buffer`, `run/resident`
    */
-  async read(name: string): Promise<Tensor> {
-    expectBuffer(this.kernel.compilation.source, name)
+  async get(name: string): Promise<Tensor> {
+    expectBuffer(this.code.compilation.source, name)
     return this.executable.read(name)
   }
 
@@ -191,14 +192,14 @@ export class PreparedKernel extends ErrorSources {
    * `device/freed-buffer`
    */
   output(name: string): ResidentDense {
-    expectBuffer(this.kernel.compilation.source, name)
+    expectBuffer(this.code.compilation.source, name)
     return this.#dispatcher.owner.output(name, this.#turns)
   }
 
-  /** Reads all outputs, by name, like `read`. */
+  /** Reads the outputs, by name, like `get`. */
   outputs(): Promise<Record<string, Tensor>> {
     return this.#turns.take(async () => {
-      const { buffers } = this.kernel.compilation.source
+      const { buffers } = this.code.compilation.source
       const names = buffers.filter((b) => b.role === 'out' || b.role === 'inout').map((b) => b.name)
       const whole = await this.#within.boundFor(names)
       const out: [string, Tensor][] = []
@@ -216,26 +217,26 @@ export class PreparedKernel extends ErrorSources {
   async verify(options: RefOptions = {}): Promise<Verification> {
     checkVerify(options)
     return this.#running((e) =>
-      e.preserving(['inout'], () => verify(this.kernel.compilation.source, e, options)),
+      e.preserving(['inout'], () => verify(this.code.compilation.source, e, options)),
     )
   }
 
   /** Like `verify`, but compares with given results of the reference, which must belong to the bound data. */
   verifyAgainst(expected: RefOutputs): Promise<Verification> {
     return this.#running((e) =>
-      e.preserving(['inout'], () => verifyAgainst(this.kernel.compilation.source, e, expected)),
+      e.preserving(['inout'], () => verifyAgainst(this.code.compilation.source, e, expected)),
     )
   }
 
   /**
    * Rebuilds the kernel on another device of the same kind, for example after `device/lost`: compiled under the selected
    * schedule, with the values that were bound or written from the host. Create graphs again; `inout` tensors start from the bound values. This kernel is unchanged: free it.
-   * @throws SptError `run/resident` if a tensor was on the old device, `run/other-device`, and as `compile` and `prepare`
+   * @throws SptError `run/resident` if a tensor was on the old device, `run/other-device`, and as `build` and `bind`
    */
-  async rebuild(device: Device): Promise<PreparedKernel> {
+  async rebuild(device: Device): Promise<Binding> {
     checkDevice(device)
     checkRebuildable(this.#within, device)
-    return this.#turns.take(async () => new PreparedKernel(await this.#dispatcher.rebuilt(device)))
+    return this.#turns.take(async () => new Binding(await this.#dispatcher.rebuilt(device)))
   }
 
   /** Frees the memory at once; pending calls fail with `device/freed-buffer`. */

@@ -1,0 +1,94 @@
+/** Compilation of kernels for a device: with their steps, under the auto-scheduler, or with a dispatch. */
+import { SptError, valueOrError } from '../../ast/diagnostics/diagnostic.ts'
+import { expectFields, FLAG } from '../../ast/diagnostics/value-kinds.ts'
+import { bindPlan } from '../../run/bind/bind-plan.ts'
+import type { Device } from '../../runtime/device.ts'
+import { isUnscheduled, scheduleCandidates } from '../auto-schedule/schedule-candidates.ts'
+import { ScheduleFamily } from '../dispatch/family.ts'
+import type { OpenDispatch, Selectable } from '../dispatch/selector.ts'
+import { checkSizes, isRecord } from '../inputs/argument-checks.ts'
+import { Built } from './built.ts'
+import { compileSteps } from './code.ts'
+import { checkOrdered } from './unordered-sums.ts'
+
+export interface BuildOptions {
+  /**
+   * `false`: exactly the applied steps, without a dispatch `auto` or the auto-scheduler. Nests on which no thread is bound run as
+   * `parallel()`, if the device permits. Default true.
+   */
+  readonly auto?: boolean
+  /**
+   * `true`: equal inputs give equal bits in every run. Schedules with floating-point sums in no fixed order are not selected, and a
+   * fixed schedule with such a sum is rejected (`choose/unordered-sum`). Default false.
+   */
+  readonly deterministic?: boolean
+  /** Sizes by name. If a dispatch needs only sizes, the schedule is selected at once, for every later binding. */
+  readonly sizes?: Readonly<Record<string, number>>
+  /** Values of statistics for a dispatch, as in `BindOptions`, together with `sizes`. */
+  readonly statistics?: Readonly<Record<string, number>>
+}
+
+/** `open`: the dispatch that selects a schedule for each binding. */
+export async function buildKernel<K extends Selectable<K>>(
+  kernel: K,
+  open: OpenDispatch<K> | null,
+  device: Device,
+  options: BuildOptions,
+): Promise<Built> {
+  const RECORD = { holds: isRecord, expected: 'numbers by name' }
+  expectFields('build', options, { auto: FLAG, deterministic: FLAG, sizes: RECORD, statistics: RECORD })
+  const { auto = true, deterministic = false, ...facts } = options
+  checkSizes((open?.base ?? kernel).compilation.source, facts.sizes)
+  if (!auto) return new Built(await compileOrdered(kernel, device, deterministic))
+  return open
+    ? buildDispatch({ ...open, deterministic }, device, facts)
+    : (await buildDefault(kernel, device, options)).built
+}
+
+/** Compiles the schedule that a dispatch selects without data, if conditions need no data. */
+async function buildDispatch<K extends Selectable<K>>(
+  open: OpenDispatch<K>,
+  device: Device,
+  { sizes, statistics = {} }: Pick<BuildOptions, 'sizes' | 'statistics'>,
+): Promise<Built> {
+  const family = new ScheduleFamily<K>(open, device)
+  const known = { params: sizes ?? {}, statistics }
+  // Without sizes, a rule for software adapters may still replace the schedule.
+  const chosen = await valueOrError(() => family.choose(known))
+  if (!(chosen instanceof SptError))
+    return sizes ? new Built(chosen.code, chosen.selection) : new Built(family)
+  if (chosen.diagnostics.some((d) => !NEEDS_DATA.has(d.code))) throw chosen
+  return new Built(family)
+}
+
+/** Codes of errors of a selection that data of a binding can resolve. */
+const NEEDS_DATA = new Set(['bind/missing-size', 'choose/unknown-statistic'])
+
+async function compileOrdered<K extends Selectable<K>>(kernel: K, device: Device, deterministic: boolean) {
+  const code = await compileSteps(kernel, device)
+  return deterministic ? checkOrdered(code) : code
+}
+
+/** Compiles a kernel; without a schedule, as far as possible without data. Returns also the kernel under that schedule. */
+export async function buildDefault<K extends Selectable<K>>(
+  kernel: K,
+  device: Device,
+  { deterministic = false, sizes }: BuildOptions = {},
+): Promise<{ readonly kernel: K; readonly built: Built }> {
+  const compile = (k: K) => compileOrdered(k, device, deterministic)
+  if (!isUnscheduled(kernel.compilation)) return { kernel, built: new Built(await compile(kernel)) }
+  // On GPUs, candidates are compiled once sizes are known, because code for unknown sizes has a version per remainder.
+  const guess =
+    device.kind === 'cpu' || sizes ? scheduleCandidates(kernel, device.kind, sizes, 1)[0]?.kernel : undefined
+  // Lowering may reject the candidate, but accept the unscheduled kernel.
+  const compiled = guess && (await valueOrError(() => compile(guess)))
+  const early =
+    compiled && !(compiled instanceof SptError)
+      ? { kernel: guess, code: compiled }
+      : { kernel, code: await compile(kernel) }
+  // Lists and sets of formats are not inputs of the kernel as declared, on which candidates are compared.
+  if (sizes || bindPlan(kernel.compilation.kernel).operands.size > 0)
+    return { kernel: early.kernel, built: new Built(early.code) }
+  const open = { base: kernel, choice: null, values: new Map(), text: 'auto', deterministic }
+  return { kernel: early.kernel, built: new Built(new ScheduleFamily<K>(open, device, early)) }
+}

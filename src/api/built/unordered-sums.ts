@@ -1,0 +1,38 @@
+/** Deterministic compilation: schedules whose floating-point sums have no fixed order are rejected. */
+import { failAs } from '../../ast/diagnostics/diagnostic.ts'
+import type { Compilation } from '../../run/compile/compile.ts'
+import { type Defaulted, runOn } from '../../run/compile/compiled-program.ts'
+import { lanesOf } from '../../run/execution/execute.ts'
+import { type UnorderedSum, unorderedSums } from '../../run/verify/verify.ts'
+import type { Device } from '../../runtime/device.ts'
+import type { CompiledCode } from './code.ts'
+
+/** Sums without a fixed order of a kernel on a device, under its steps and default thread bindings. Throws SptError as lowering. */
+export function sumsOf<K extends Defaulted<K> & { readonly compilation: Compilation }>(
+  kernel: K,
+  device: Device,
+): readonly UnorderedSum[] {
+  const { kind } = device
+  if (kind === 'cpu') return []
+  const { compilation } = runOn<K>(kernel, kind)
+  return unorderedSums(compilation.loops, compilation.planFor(lanesOf(device)), kind)
+}
+
+/** The first sum, and the number of others. */
+export function sumsText([first, ...others]: readonly UnorderedSum[]): string {
+  const { launch, buffer, reducer } = first!
+  const more = others.length > 0 ? ` (and ${others.length} more)` : ''
+  return `${launch} updates ${buffer} by \`${reducer}\` in no fixed order${more}`
+}
+
+/** Throws SptError `choose/unordered-sum` if a sum of the compiled kernel has no fixed order. */
+export function checkOrdered(code: CompiledCode): CompiledCode {
+  const sums = code.unorderedSums
+  if (sums.length === 0) return code
+  code.release()
+  return failAs('choose/unordered-sum', {
+    message: `the result of kernel ${code.name} is not deterministic: ${sumsText(sums)}`,
+    expected: 'a schedule without atomic updates of floats',
+    hint: 'name another schedule, apply parallel(), or leave out `deterministic`',
+  })
+}
