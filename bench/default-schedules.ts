@@ -46,7 +46,7 @@ for (const of of JUDGED.filter((j) => j.order === 2 && kernels.includes(j.kernel
       }
     }
     const start = performance.now()
-    const forms = kernel.scheduleCandidates(device, of.params, tensors)
+    const forms = kernel.inspect.scheduleCandidates(device, of.params, tensors)
     const took = performance.now() - start
     const declared = forms.find((f) => f.kernel.compilation.kernel.reformats.length === 0)
     const ms = await time(forms[0]!.kernel)

@@ -16,11 +16,11 @@
  */
 import { parseArgs } from 'node:util'
 import type { RunInputs } from '../src/api/inputs/bound-inputs.ts'
-import { type Device, devices, type Kernel, load, SptError, Workspace } from '../src/node.ts'
+import { type Device, devices, type Kernel, load, SptError } from '../src/node.ts'
 import { referenceExtent } from '../src/search/evaluate/reference-extent.ts'
 import { sketches } from '../src/search/spaces/sketches.ts'
 import { count } from '../src/search/spaces/survey.ts'
-import { costModel, predictor } from '../src/search.ts'
+import { costModel, predictor, Workspace } from '../src/search.ts'
 import { byHand } from './sketches/by-hand.ts'
 import { explored } from './sketches/explored.ts'
 import type { Judged } from './sketches/judged.ts'

@@ -15,7 +15,7 @@ const library = join(dist, 'lib')
 /** The public entries by name; the command, the suites of `spt bench`, which the package leaves out, and scripts of threads. */
 const entries = {
   ...Object.fromEntries(
-    ['index', 'node', 'search', 'prune', 'notebook'].map((name) => [name, `src/${name}`]),
+    ['index', 'node', 'device', 'search', 'prune', 'notebook'].map((name) => [name, `src/${name}`]),
   ),
   families: 'bench/families',
   runtime: 'src/web/runtime',

@@ -113,6 +113,9 @@ export const ROOMS = {
   ],
   // Files directly in src: what users import, and nothing else.
   '.': [
+    'analysis',
+    'reference',
+    'schedule',
     'ast',
     'ir',
     'formats',

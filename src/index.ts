@@ -1,6 +1,6 @@
 /** sparsetile in any JavaScript host: programs from text, the cpu device, the browser's GPU. */
 
-import { checkDevice, expectArgument, expectOptions, isRecord } from './api/inputs/argument-checks.ts'
+import { expectArgument, expectOptions, isRecord } from './api/inputs/argument-checks.ts'
 import type { LoadOptions, SptProgram, TextOrUrl } from './api/programs/program.ts'
 import { checkLoadOptions, isPath, loadWith, textOf } from './api/programs/program.ts'
 import { type Diagnostic, failWith, type Source } from './ast/diagnostics/diagnostic.ts'
@@ -8,20 +8,17 @@ import { type RenderOptions, render as renderAll } from './ast/diagnostics/rende
 import { type ReadText, refuseImport, rooted } from './ast/imports/resolve-imports.ts'
 import { inPackage } from './ast/imports/resolve-path.ts'
 import { createCpuDevice } from './runtime/cpu/device.ts'
-import type { Command, Device } from './runtime/device.ts'
-import { type Measurement, type MeasureOptions, measure as measureCommands } from './runtime/measure.ts'
+import type { Device } from './runtime/device.ts'
 import { createWebGpuDevice, shareGpuDevice } from './runtime/webgpu/open.ts'
 import { isShared, type SharedGpuOptions } from './runtime/webgpu/options.ts'
 
-export type { ScheduleCandidate } from './api/auto-schedule/schedule-candidates.ts'
 export { Binding } from './api/built/binding.ts'
 export type { BuildOptions } from './api/built/build.ts'
 export { Built } from './api/built/built.ts'
 export type { SelectionContext } from './api/dispatch/device-facts.ts'
-export type { PredictedTime, Selection } from './api/dispatch/dispatch-conditions.ts'
-export type { EstimatedTime, FillRatio, RunSelection } from './api/dispatch/measurements.ts'
-export { type ConvertedPart, ConvertedTensor } from './api/inputs/converted-tensor.ts'
-export { type DeviceTensorOptions, deviceTensor } from './api/inputs/device-tensor.ts'
+export type { Selection } from './api/dispatch/dispatch-conditions.ts'
+export type { RunSelection } from './api/dispatch/measurements.ts'
+export { ConvertedTensor } from './api/inputs/converted-tensor.ts'
 export type { BindOptions, Inputs, SelectionOptions } from './api/inputs/flat-inputs.ts'
 export { type FormatData, SptFormat } from './api/inputs/format-values.ts'
 export {
@@ -34,68 +31,21 @@ export {
   unpackIndices,
 } from './api/inputs/tensors.ts'
 export { Kernel, type TraceStep, type Variant } from './api/kernels/kernel.ts'
-export type * from './api/kernels/micro-tiles.ts'
-export type { Nest, NestLoop } from './api/kernels/nests.ts'
 export { Part } from './api/kernels/nests.ts'
-export type {
-  IterationAttributes,
-  IterationMask,
-  MaskedValue,
-  SparsityAttributes,
-  TensorAttributes,
-  TensorMask,
-} from './api/kernels/stepped-kernel.ts'
 export { type LoadOptions, SptProgram } from './api/programs/program.ts'
-export {
-  bindResident,
-  type ConversionPlan,
-  convert,
-  convertForKernel,
-  planConversion,
-  ResidentParts,
-  type ResidentTensor,
-  releaseConversions,
-  storageFormat,
-  upload,
-} from './api/resident/resident.ts'
-export { Workspace, type WorkspaceOptions } from './api/resident/workspace.ts'
 export { type Diagnostic, InternalError, type Span, SptError } from './ast/diagnostics/diagnostic.ts'
-export type { RuleOrigin } from './ast/nodes/nodes.ts'
 export type { ModuleText } from './backends/targets/index.ts'
-export { type CostModel, useCostModel } from './cost-model/learned/trained-models.ts'
-export type { Provenance } from './formats/proof/provenance.ts'
-export type { Instr, Memory } from './ir/instructions/instr.ts'
 export type { Dtype } from './ir/values/dtype.ts'
-export type { PartReport, TensorReport } from './pictures/format-figures.ts'
-export type { PictureOptions } from './pictures/picture/index.ts'
-export type { PartFormat, TensorFormat } from './run/bind/index.ts'
-export type { CallersDense, ResidentDense } from './run/execution/external-memory.ts'
+export type { TensorFormat } from './run/bind/index.ts'
+export type { ResidentDense } from './run/execution/external-memory.ts'
 export type { KernelGraph } from './run/execution/launch-commands.ts'
-export type {
-  ClearExplanation,
-  ExplainOptions,
-  Explanation,
-  LaunchExplanation,
-} from './run/explain/index.ts'
-export type { Coverage } from './run/verify/compare-outputs.ts'
+export type { ExplainOptions, Explanation } from './run/explain/index.ts'
 export type { UnorderedSum, Verification } from './run/verify/verify.ts'
-export type {
-  Command,
-  Device,
-  DeviceBuffer,
-  DeviceEvent,
-  DeviceLimits,
-  GpuBufferLike,
-  GpuDeviceLike,
-  GpuEncoderLike,
-  Graph,
-  NativeMemory,
-  NativeRange,
-  Stream,
-} from './runtime/device.ts'
+export type { Device, DeviceLimits } from './runtime/device.ts'
 export type { Measurement, MeasureOptions } from './runtime/measure.ts'
 export { scheduleText, typescriptText } from './search/text.ts'
 export type { CoordTensor, DenseTensor, StoredTensor, Tensor, ValueArray } from './storage/tensor.ts'
+export type * as types from './types.ts'
 
 /**
  * Loads a program: its text, or a path that `read` (default: `fetch`) gives the text of. What it imports comes through
@@ -129,17 +79,6 @@ export function render(
   const areSources = list.every((s) => isText(s, 'name', 'text'))
   expectArgument(areSources, 'the sources', sources, 'texts with their names, as the sources of a program')
   return renderAll(diagnostics, sources, options)
-}
-
-/** Times commands on a device. @throws SptError `measure/options`, `api/argument`, and as `Device.run` */
-export async function measure(
-  device: Device,
-  commands: readonly Command[],
-  options: MeasureOptions = {},
-): Promise<Measurement> {
-  expectOptions('measure', options, ['warmups', 'repeats', 'flush', 'batch', 'by'])
-  checkDevice(device)
-  return measureCommands(device, commands, options)
 }
 
 async function fetchText(path: string): Promise<string> {

@@ -3,20 +3,16 @@
 import type { Binding } from '../../src/api/built/binding.ts'
 import type { Built } from '../../src/api/built/built.ts'
 import { SptError } from '../../src/ast/diagnostics/diagnostic.ts'
-import type { Buffer1, Kernel1 } from '../../src/ir/coordinates/stage1.ts'
 import {
   bindResident,
-  type CoordTensor,
   convertForKernel,
   type ResidentParts,
   type ResidentTensor,
   releaseConversions,
-  type Selection,
-  type StoredTensor,
-  type Tensor,
   upload,
-  type ValueArray,
-} from '../../src/node.ts'
+} from '../../src/device.ts'
+import type { Buffer1, Kernel1 } from '../../src/ir/coordinates/stage1.ts'
+import type { CoordTensor, Selection, StoredTensor, Tensor, ValueArray } from '../../src/node.ts'
 import type { Device } from '../../src/runtime/device.ts'
 import type { MeasureOptions } from '../../src/runtime/measure.ts'
 import { type Candidate, kernelOf, programOf } from './candidates.ts'

@@ -1,5 +1,7 @@
 /** Where a format puts the elements of a tensor, read off a conversion. */
-import { convertForKernel, type StoredTensor } from '../../src/node.ts'
+
+import { convertForKernel } from '../../src/device.ts'
+import type { StoredTensor } from '../../src/node.ts'
 import { inputs } from './declared.ts'
 import type { OurDevice, Ready } from './ours.ts'
 

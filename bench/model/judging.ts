@@ -1,6 +1,7 @@
 /** Choices on what was measured: by models that have not seen the family, of all that was measured, and of lists. */
 import { flatInputs } from '../../src/api/inputs/flat-inputs.ts'
-import { type Kernel, useCostModel } from '../../src/node.ts'
+import type { Kernel } from '../../src/node.ts'
+import { useCostModel } from '../../src/search.ts'
 import { kernelOf, parseCandidate, programOf } from '../gpu/candidates.ts'
 import { together } from '../support.ts'
 import { caseOf, isLibrary, isStandard, matrixOf, operandOf, type Sample, sizesOf } from './dataset.ts'

@@ -2,10 +2,10 @@
 
 import type { Binding } from '../../src/api/built/binding.ts'
 import type { Built } from '../../src/api/built/built.ts'
-import { SptError, Workspace } from '../../src/node.ts'
+import { SptError } from '../../src/node.ts'
 import { Evaluator } from '../../src/search/evaluate/evaluator.ts'
 import { type Extent, referenceExtent } from '../../src/search/evaluate/reference-extent.ts'
-import { deviceKey, withDeviceLock } from '../../src/search.ts'
+import { deviceKey, Workspace, withDeviceLock } from '../../src/search.ts'
 import { messageOf } from '../gpu/ours.ts'
 import { summary } from '../model/records.ts'
 import { settled } from '../model/timed.ts'

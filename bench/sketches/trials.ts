@@ -2,9 +2,9 @@
 import { appendFileSync } from 'node:fs'
 import type { RunInputs } from '../../src/api/inputs/bound-inputs.ts'
 import type { Binding, Device, Kernel } from '../../src/node.ts'
-import { SptError, Workspace } from '../../src/node.ts'
+import { SptError } from '../../src/node.ts'
 import { type Extent, referenceExtent } from '../../src/search/evaluate/reference-extent.ts'
-import { deviceKey, withDeviceLock } from '../../src/search.ts'
+import { deviceKey, Workspace, withDeviceLock } from '../../src/search.ts'
 import { contest } from '../contest.ts'
 
 export interface Timed {

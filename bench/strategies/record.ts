@@ -8,7 +8,7 @@
  */
 import { appendFileSync } from 'node:fs'
 import type { Binding, Kernel } from '../../src/node.ts'
-import { coords, devices, load, SptError, Workspace } from '../../src/node.ts'
+import { coords, devices, load, SptError } from '../../src/node.ts'
 import { Random, randomValues } from '../../src/run/bind/sources/random-tensors.ts'
 import {
   deviceKey,
@@ -17,6 +17,7 @@ import {
   points,
   prepareReference,
   sketches,
+  Workspace,
   withDeviceLock,
 } from '../../src/search.ts'
 import { generateMatrix } from '../families.ts'

@@ -19,7 +19,7 @@ export function formsOn(
   { params = {}, tensors = {} }: Pick<RunInputs, 'params' | 'tensors'>,
 ): readonly Form[] {
   const numbers = Object.entries(params).map(([name, x]) => [name, Number(x)] as const)
-  return kernel.scheduleCandidates(device, Object.fromEntries(numbers), tensors)
+  return kernel.inspect.scheduleCandidates(device, Object.fromEntries(numbers), tensors)
 }
 
 /** States that a rule of the device replaces automatic selection. */

@@ -284,7 +284,7 @@ test('reasons point to source locations', () => {
     if (i <= j) { C[i] += A[i, j] }
   }
 }`
-  const [first] = parseProgram(text).kernel().permutable.kernel
+  const [first] = parseProgram(text).kernel().inspect.permutable.kernel
   const { start, end } = first!.obstacle!.span!
   expect(text.slice(start, end)).toBe('i')
   expect(text.slice(start, end + 5)).toBe('i <= j')
@@ -303,7 +303,7 @@ test.each([
 }`
   const tied = parseProgram(text)
     .kernel()
-    .permutable.kernel.flatMap(({ tensor, obstacle }) =>
+    .inspect.permutable.kernel.flatMap(({ tensor, obstacle }) =>
       tensor === 'A' && obstacle?.reason.includes('permuted with it') ? [obstacle.span!] : [],
     )
   expect(tied.length).toBeGreaterThan(0)
@@ -321,7 +321,7 @@ describe('kernels of several iterations', () => {
   iterate second [i, j] as SR { ${second} }
 }`
   const of = (second: string): Readonly<Record<string, unknown>> => {
-    const { kernel, iterations } = parseProgram(text(second)).kernel().permutable
+    const { kernel, iterations } = parseProgram(text(second)).kernel().inspect.permutable
     const say = (ds: readonly PermutableDimension[]) =>
       Object.fromEntries(
         ds.map((d) => [
@@ -363,7 +363,7 @@ describe('kernels of several iterations', () => {
 })
 
 test('softmax: rows and the reduced dimension; conditions around an iteration count', async () => {
-  const { permutable } = (await load('kernels/softmax.spt')).kernel('softmax')
+  const { permutable } = (await load('kernels/softmax.spt')).kernel('softmax').inspect
   expect(permutable.kernel.filter((d) => d.obstacle)).toEqual([])
   expect(permutable.iterations.map((it) => it.name)).toEqual(['normalise', 'peak', 'total', 'scale'])
   const nested = `kernel k(a: size) {
@@ -377,7 +377,7 @@ test('softmax: rows and the reduced dimension; conditions around an iteration co
   }
   iterate other [j] as S { D[j] = A[0, j] }
 }`
-  const { iterations } = parseProgram(nested).kernel().permutable
+  const { iterations } = parseProgram(nested).kernel().inspect.permutable
   expect(
     iterations.map((it) => [it.name, it.dimensions.map((d) => [keyOf(d), d.obstacle === null])]),
   ).toEqual([

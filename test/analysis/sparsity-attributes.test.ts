@@ -27,7 +27,7 @@ const SCORE = 'iterate score [i, j, p] as SSR { S[i, j] += Q[i, p] * K[j, p] }'
 
 /** `tensor: value; zero where …; needed where …` */
 const told = (body: string, name: string, more = ''): string => {
-  const t = kernel(body, more).attributes.tensors.find((x) => x.tensor === name)!
+  const t = kernel(body, more).inspect.attributes.tensors.find((x) => x.tensor === name)!
   const at = (x: { mask: string; dimensions: readonly { axis: string }[] }): string =>
     `${x.mask}[${x.dimensions.map((d) => d.axis).join()}]`
   return [
@@ -134,7 +134,7 @@ test.each([
 })
 
 test('results are frozen', () => {
-  const { attributes } = kernel(`${SCORE} iterate o [i, j] as SS { O[i, j] = M[i, j] * S[i, j] }`)
+  const { attributes } = kernel(`${SCORE} iterate o [i, j] as SS { O[i, j] = M[i, j] * S[i, j] }`).inspect
   const all = (x: unknown): readonly unknown[] =>
     typeof x === 'object' && x !== null
       ? [x, ...Object.entries(x).flatMap(([k, y]) => (k === 'span' ? [] : all(y)))]

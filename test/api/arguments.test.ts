@@ -1,6 +1,7 @@
 /** Every call, with each of its arguments replaced by whatever there is in JavaScript: it works, or it is an `SptError`. */
 
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import * as onDevice from '../../src/device.ts'
 import * as api from '../../src/node.ts'
 
 // biome-ignore lint/suspicious/noExplicitAny: calls that TypeScript would refuse are what is tested
@@ -64,12 +65,17 @@ beforeAll(async () => {
     device.event(),
     device.alloc(16, 'b'),
   ]
-  const R = await api.upload(device, A)
-  const parts = await api.convertForKernel(c, 'A', R)
+  const R = await onDevice.upload(device, A)
+  const parts = await onDevice.convertForKernel(c, 'A', R)
   const csr = p.format('csr')
   const stored = csr.convert(A)
   const of = (self: Loose, name: string, ...args: unknown[]): Call => [name, self, self[name], ...args]
-  const free = (name: string, ...args: unknown[]): Call => [name, null, (api as Loose)[name], ...args]
+  const free = (name: string, ...args: unknown[]): Call => [
+    name,
+    null,
+    (api as Loose)[name] ?? (onDevice as Loose)[name],
+    ...args,
+  ]
   calls = [
     of(p, 'kernel', 'k'),
     of(p, 'format', 'bsr', 2),
@@ -134,8 +140,8 @@ beforeAll(async () => {
     free('upload', device, A),
     free('storageFormat', c, 'A'),
     free('convertForKernel', c, 'A', R, {}),
-    free('planConversion', device, api.storageFormat(c, 'A'), 0),
-    free('convert', device, R, api.storageFormat(c, 'A'), parts.given, 0),
+    free('planConversion', device, onDevice.storageFormat(c, 'A'), 0),
+    free('convert', device, R, onDevice.storageFormat(c, 'A'), parts.given, 0),
     free('bindResident', c, { A: parts }, { tensors: { B }, params: { alpha: 1 } }),
     of(csr, 'convert', A, {}),
     of(csr, 'svg', A, {}, {}),
@@ -171,7 +177,7 @@ test('unexpected arguments are rejected', async () => {
 
 test('a promise in place of a value is rejected with a hint to await it', async () => {
   const tensor = Promise.resolve(api.coords([3, 4], [[0], [0]], [1])) as never
-  const failed = (await api.upload(device, tensor).catch((e: unknown) => e)) as api.SptError
+  const failed = (await onDevice.upload(device, tensor).catch((e: unknown) => e)) as api.SptError
   expect(failed.diagnostics[0]).toMatchObject({ code: 'api/argument', hint: 'await the promise' })
 })
 

@@ -4,11 +4,10 @@ import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { RunInputs } from '../../src/api/inputs/bound-inputs.ts'
 import { flatInputs } from '../../src/api/inputs/flat-inputs.ts'
+import { bindResident, convertForKernel, upload } from '../../src/device.ts'
 import {
   type Binding,
   type Built,
-  bindResident,
-  convertForKernel,
   coords,
   type Device,
   dense,
@@ -17,10 +16,9 @@ import {
   load,
   type ResidentDense,
   type SptProgram,
-  upload,
-  Workspace,
 } from '../../src/node.ts'
 import { Turns } from '../../src/run/execution/call-queue.ts'
+import { Workspace } from '../../src/search.ts'
 import { fakeDevice } from '../runtime/cuda-fake.ts'
 import { runs } from '../support/cases.ts'
 import { complaint } from './support.ts'

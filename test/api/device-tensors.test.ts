@@ -2,7 +2,8 @@
 
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { coords, type Device, dense, devices, deviceTensor, load, type NativeMemory } from '../../src/node.ts'
+import { deviceTensor, type NativeMemory } from '../../src/device.ts'
+import { coords, type Device, dense, devices, load } from '../../src/node.ts'
 import { findAdapter } from '../../src/runtime/webgpu/node.ts'
 import { codeOf } from '../support/device-suite.ts'
 

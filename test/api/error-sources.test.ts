@@ -4,6 +4,7 @@ import { beforeAll, describe, expect, test } from 'vitest'
 import { flatInputs } from '../../src/api/inputs/flat-inputs.ts'
 import { ErrorSources } from '../../src/api/programs/error-sources.ts'
 import * as api from '../../src/node.ts'
+import { Workspace } from '../../src/search.ts'
 import { errorOf, MUL } from './support.ts'
 
 const TEXT = `${MUL}
@@ -91,7 +92,7 @@ const CASES: Readonly<Record<string, readonly [code: string, about: string, () =
   'a workspace': [
     'bind/width',
     'axis jo',
-    async () => new api.Workspace(device, k(), inputs(4)).bind((await compiled('two')) as never),
+    async () => new Workspace(device, k(), inputs(4)).bind((await compiled('two')) as never),
   ],
   'a run': [
     'run/overflow',

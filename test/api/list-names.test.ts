@@ -3,8 +3,8 @@
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
 import { flatInputs } from '../../src/api/inputs/flat-inputs.ts'
-import { coords, devices, load, SptError, Workspace } from '../../src/node.ts'
-import { tune } from '../../src/search.ts'
+import { coords, devices, load, SptError } from '../../src/node.ts'
+import { tune, Workspace } from '../../src/search.ts'
 import { segmentsOfRows } from '../formats/programs.ts'
 import { runs } from '../support/cases.ts'
 

@@ -49,7 +49,7 @@ test('handles and names', async () => {
         // Of one loop it gives that another name, under which a handle from before still finds it.
         if (kind === 'fuse' && loops.length === 1) continue
         const names = loops.map((l) => `${nest}.${l}`)
-        const nests = (old ? first : handled).nests.filter((n) => n.name === nest)
+        const nests = (old ? first : handled).inspect.nests.filter((n) => n.name === nest)
         const handles = loops.map(
           (l) => nests.flatMap((n) => n.loops).find((x) => x.name === `${nest}.${l}` || x.name === l)?.handle,
         )

@@ -1,6 +1,7 @@
 /** Loops as data: names that steps take, roles that follow from what a nest writes. */
 import { beforeAll, describe, expect, test } from 'vitest'
-import { type Kernel, load, type Nest } from '../../src/node.ts'
+import { type Kernel, load } from '../../src/node.ts'
+import type { Nest } from '../../src/types.ts'
 
 let spmm: Kernel
 beforeAll(async () => {
@@ -12,15 +13,15 @@ const roles = (nests: readonly Nest[]): readonly string[] =>
 
 describe('nests', () => {
   test('have roles in any format', () => {
-    expect(roles(spmm.nests)).toEqual(['sum -> C: i rows, j reduction, f contiguous'])
-    expect(roles(spmm.as('A', 'sell', 4, 16).nests)).toEqual([
+    expect(roles(spmm.inspect.nests)).toEqual(['sum -> C: i rows, j reduction, f contiguous'])
+    expect(roles(spmm.as('A', 'sell', 4, 16).inspect.nests)).toEqual([
       'sum -> C: so rows, k reduction, ii rows, jo reduction, f contiguous',
     ])
-    expect(roles(spmm.as('A', 'rows_by_length', 8).nests)).toEqual([
+    expect(roles(spmm.as('A', 'rows_by_length', 8).inspect.nests)).toEqual([
       'sum_short -> C: io_short rows, jo_short reduction, sum_short.f contiguous',
       'sum_long -> C: io_long rows, jo_long reduction, sum_long.f contiguous',
     ])
-    expect(roles(spmm.as('A', 'csc').nests)).toEqual(['sum -> C: jo scatter, io rows, f contiguous'])
+    expect(roles(spmm.as('A', 'csc').inspect.nests)).toEqual(['sum -> C: jo scatter, io rows, f contiguous'])
   })
 
   test('report modes, extents and nesting of loops', () => {
@@ -28,7 +29,7 @@ describe('nests', () => {
       .as('A', 'sell', 4, 16)
       .split('f', 4, ['fo', 'fi'])
       .unroll('fi')
-      .bind({ so: 'block.x' }).nests
+      .bind({ so: 'block.x' }).inspect.nests
     expect(nest!.loops.map((l) => [l.name, l.kind, l.constant, l.dependsOn])).toEqual([
       ['so', 'block.x', null, []],
       ['k', 'serial', null, ['so']],
@@ -53,10 +54,10 @@ describe('nests', () => {
     ] as const) {
       const [name, ...args] = format
       const k = spmm.as('A', name, ...args)
-      for (const { loops } of k.nests)
+      for (const { loops } of k.inspect.nests)
         for (const l of loops) {
           expect(k.loop(l.name)).toEqual(l.handle)
-          const halves = k.split(l.handle, 2, ['outer', 'inner']).nests.flatMap((n) => n.loops)
+          const halves = k.split(l.handle, 2, ['outer', 'inner']).inspect.nests.flatMap((n) => n.loops)
           const made = halves.filter((h) => /(^|\.)(outer|inner)$/.test(h.name))
           expect(made.map((h) => h.role)).toEqual([l.role, l.role])
         }

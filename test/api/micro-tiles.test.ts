@@ -64,7 +64,7 @@ test.each([
           const wanted = Object.fromEntries(axes.map((a, k) => [a, tile[k]!]))
           const rules = parseProgram(text)
             .kernel()
-            .microTiles(wanted)
+            .inspect.microTiles(wanted)
             .filter((r) => r.format !== null)
           expect(rules.length).toBe(count)
           for (const { dimension: d, extents, tile: all, format } of rules) {
@@ -104,7 +104,7 @@ test.each([
 )
 
 test('extents are 1 along the dimension, those of the tile along others', () => {
-  const rules = parseProgram(matmul()).kernel().microTiles({ i: 32, p: 64, j: 16 })
+  const rules = parseProgram(matmul()).kernel().inspect.microTiles({ i: 32, p: 64, j: 16 })
   const of = rules.map((r) => [r.dimension.tensor, r.dimension.axis, r.extents, r.dimension.results])
   expect(of).toEqual([
     ['A', 'i', [1, 64], 'permuted'],
@@ -119,7 +119,7 @@ test('equivalent formats of the program are named, with arguments', async () => 
   const known = (tile: Record<string, number>) =>
     program
       .kernel()
-      .microTiles(tile)
+      .inspect.microTiles(tile)
       .map((r) => [`${r.dimension.tensor}.${r.dimension.axis}`, r.format!.equalFormats])
   expect(known({ i: 32, p: 64 })).toEqual([
     ['A.i', []],
@@ -137,7 +137,7 @@ test('no format is proposed if skipped elements would change the result', () => 
   buffer C: f32[i] out
   iterate s [i, j] as SR { C[i] += exp(A[i, j]) }
 }`
-  const rules = parseProgram(text).kernel().microTiles()
+  const rules = parseProgram(text).kernel().inspect.microTiles()
   expect(rules.length).toBe(2)
   for (const r of rules) {
     expect(r.format).toBeNull()
@@ -156,7 +156,7 @@ test('sparse inputs, temporaries and results have no tiles; rejected tensors nei
   buffer C: f32[i] out
   iterate s [i, j] as SR { C[i] += A[i, j] * X[j] * Y[i] * f32(i) }
 }`
-  const rules = parseProgram(text).kernel().microTiles()
+  const rules = parseProgram(text).kernel().inspect.microTiles()
   expect(rules.map((r) => `${r.dimension.tensor}.${r.dimension.axis}`)).toEqual(['X.q'])
 })
 
@@ -169,6 +169,6 @@ test.each([
   expect(() =>
     parseProgram(matmul())
       .kernel()
-      .microTiles(tile as never),
+      .inspect.microTiles(tile as never),
   ).toThrow(said)
 })

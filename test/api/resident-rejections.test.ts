@@ -3,20 +3,14 @@
 import { beforeAll, describe, expect, test } from 'vitest'
 import { flatInputs } from '../../src/api/inputs/flat-inputs.ts'
 import {
-  type Built,
   bindResident,
   convertForKernel,
-  coords,
-  type Diagnostic,
-  dense,
-  devices,
-  load,
   planConversion,
   type ResidentTensor,
-  SptError,
   storageFormat,
   upload,
-} from '../../src/node.ts'
+} from '../../src/device.ts'
+import { type Built, coords, type Diagnostic, dense, devices, load, SptError } from '../../src/node.ts'
 
 const kernel = (name: string, role: string, body: string, more = ''): string => `
 kernel ${name}(m: size, n: size) {

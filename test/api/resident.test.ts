@@ -3,22 +3,24 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { Built } from '../../src/api/built/built.ts'
 import {
-  type Binding,
   bindResident,
   convertForKernel,
+  planConversion,
+  type ResidentParts,
+  releaseConversions,
+  storageFormat,
+  upload,
+} from '../../src/device.ts'
+import {
+  type Binding,
   coords,
   type Device,
   dense,
   devices,
   type Kernel,
   load,
-  planConversion,
-  type ResidentParts,
-  releaseConversions,
   type SptProgram,
-  storageFormat,
   type Tensor,
-  upload,
 } from '../../src/node.ts'
 import { sample } from '../support/cases.ts'
 import { complaint } from './support.ts'

@@ -4,8 +4,8 @@ import { fc, test as property } from '@fast-check/vitest'
 import { afterEach, describe, expect, test } from 'vitest'
 import { iterationsIn, PLAIN_ITERATIONS } from '../../src/api/auto-schedule/software-adapter-schedule.ts'
 import { flatInputs } from '../../src/api/inputs/flat-inputs.ts'
-import { coords, type Device, dense, devices, load, useCostModel } from '../../src/node.ts'
-import { costModel } from '../../src/search.ts'
+import { coords, type Device, dense, devices, load } from '../../src/node.ts'
+import { costModel, useCostModel } from '../../src/search.ts'
 import { runs } from '../support/cases.ts'
 import { integers } from '../support/kernels.ts'
 
@@ -80,17 +80,17 @@ describe('a kernel without a schedule', async () => {
     'has no other variant on software adapters, except for much work',
     ([m, n, k]) => {
       const tensors = { A: zeros(m, k), B: zeros(k, n) }
-      const [first, ...others] = kernel.scheduleCandidates(software, {}, tensors)
+      const [first, ...others] = kernel.inspect.scheduleCandidates(software, {}, tensors)
       const isPlain = m * n * k <= PLAIN_ITERATIONS
       expect(first!.text === 'parallel()').toBe(isPlain)
       if (isPlain) expect([others, first!.kernel.trace]).toEqual([[], kernel.parallel().trace])
-      expect(kernel.scheduleCandidates(hardware, {}, tensors)[0]!.text).not.toBe('parallel()')
+      expect(kernel.inspect.scheduleCandidates(hardware, {}, tensors)[0]!.text).not.toBe('parallel()')
     },
   )
 
   test('has the variants of the device kind that is passed', () => {
     const tensors = { A: zeros(3, 3), B: zeros(3, 3) }
-    expect(kernel.scheduleCandidates('webgpu', {}, tensors)[0]!.text).not.toBe('parallel()')
+    expect(kernel.inspect.scheduleCandidates('webgpu', {}, tensors)[0]!.text).not.toBe('parallel()')
   })
 })
 

@@ -7,8 +7,9 @@ import { pathToFileURL } from 'node:url'
 import { afterAll, describe, expect, test } from 'vitest'
 import { SptError } from '../../src/ast/diagnostics/diagnostic.ts'
 import { load as browserLoad } from '../../src/index.ts'
-import { dense, type Instr, type LoadOptions, load, readTensor, writeTensor } from '../../src/node.ts'
+import { dense, type LoadOptions, load, readTensor, writeTensor } from '../../src/node.ts'
 import { parseSharedProgram, shareProgram } from '../../src/search/studies/rebuild.ts'
+import type { Instr } from '../../src/types.ts'
 import { Folder, spt } from '../cli/support.ts'
 
 const folder = new Folder()

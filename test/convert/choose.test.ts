@@ -2,17 +2,9 @@
 
 import { describe, expect, test, vi } from 'vitest'
 import { flatInputs } from '../../src/api/inputs/flat-inputs.ts'
+import { bindResident, convertForKernel, upload } from '../../src/device.ts'
 import { isStored } from '../../src/ir/coordinates/axis.ts'
-import {
-  type Built,
-  bindResident,
-  convertForKernel,
-  coords,
-  dense,
-  load,
-  stored,
-  upload,
-} from '../../src/node.ts'
+import { type Built, coords, dense, load, stored } from '../../src/node.ts'
 import { complaint } from '../api/support.ts'
 import { asHardware } from '../support/hardware.ts'
 import { DEVICES, opened } from './devices.ts'

@@ -1,7 +1,9 @@
 /** Resident tensors in kernels, without a way through the host. */
 import { beforeAll, describe, expect, test } from 'vitest'
-import type { ResidentParts, SptProgram } from '../../src/node.ts'
-import { bindResident, convertForKernel, coords, dense, load, SptError, upload } from '../../src/node.ts'
+import type { ResidentParts } from '../../src/device.ts'
+import { bindResident, convertForKernel, upload } from '../../src/device.ts'
+import type { SptProgram } from '../../src/node.ts'
+import { coords, dense, load, SptError } from '../../src/node.ts'
 import { DEVICES, opened } from './devices.ts'
 
 const rows = [0, 0, 0, 1, 3, 3, 4, 4, 4, 4]

@@ -1,6 +1,7 @@
 /** The pages of the API name every export, type and method. */
 import { readFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
+import * as onDevice from '../../src/device.ts'
 import * as sparsetile from '../../src/node.ts'
 import * as space from '../../src/search/spaces/function-space.ts'
 import * as points from '../../src/search/spaces/points.ts'
@@ -16,6 +17,8 @@ test('every export, including types, is documented', () => {
   const files = [
     'index',
     'node',
+    'device',
+    'types',
     ...['spaces/points', 'spaces/function-space', 'spaces/survey', 'types'].map((f) => `search/${f}`),
   ]
   const exported = files.map((f) => readFileSync(`src/${f}.ts`, 'utf8')).join('\n')
@@ -27,7 +30,7 @@ test('every export, including types, is documented', () => {
       .filter((n) => n !== ''),
   )
   expect(types).toContain('BindOptions')
-  const modules: object[] = [sparsetile, points, space, survey, text, sparsetile.devices]
+  const modules: object[] = [sparsetile, onDevice, points, space, survey, text, sparsetile.devices]
   const names = modules.flatMap((m) => Object.keys(m))
   expect(missing([...names, ...types])).toEqual([])
 })
@@ -58,7 +61,8 @@ function membersOf(type: { readonly prototype: object }): string[] {
   return out.filter((n) => !INTERNAL.has(n) && !/[a-z]_/.test(n))
 }
 
-const { Kernel, SptProgram, Binding, Built, SptFormat, ConvertedTensor, Part, ResidentParts } = sparsetile
+const { Kernel, SptProgram, Binding, Built, SptFormat, ConvertedTensor, Part } = sparsetile
+const { ResidentParts } = onDevice
 test.each([
   ['Kernel', Kernel],
   ['SptProgram', SptProgram],

@@ -5,6 +5,7 @@ import { parseProgram } from '../../src/api/programs/program.ts'
 import { SptError } from '../../src/ast/diagnostics/diagnostic.ts'
 import { readPackaged } from '../../src/ast/imports/resolve-path.ts'
 import { errorPage, INDEX } from '../../src/cli/commands/explain.ts'
+import * as onDevice from '../../src/device.ts'
 import { packagedFormatsNamed } from '../../src/io/package/package.ts'
 import * as node from '../../src/node.ts'
 import * as notebook from '../../src/notebook.ts'
@@ -75,7 +76,13 @@ function codeOf(text: string): string | undefined {
   }
 }
 
-const SCOPE: Readonly<Record<string, unknown>> = { ...node, ...notebook, ...pruning, ...searching }
+const SCOPE: Readonly<Record<string, unknown>> = {
+  ...node,
+  ...onDevice,
+  ...notebook,
+  ...pruning,
+  ...searching,
+}
 const AsyncFunction = (async () => {}).constructor as new (
   ...args: string[]
 ) => (...args: unknown[]) => Promise<void>

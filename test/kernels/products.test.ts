@@ -2,7 +2,8 @@
 
 import { expect, test } from 'vitest'
 import { flatInputs } from '../../src/api/inputs/flat-inputs.ts'
-import { devices, load, readTensor, useCostModel } from '../../src/node.ts'
+import { devices, load, readTensor } from '../../src/node.ts'
+import { useCostModel } from '../../src/search.ts'
 import { sample } from '../support/cases.ts'
 import type { KernelCase, Pattern } from '../support/kernels.ts'
 import { integers, kernelSuite, matrix, normals, patterns } from '../support/kernels.ts'

@@ -54,7 +54,7 @@ test.each(sample(ALL, 30))(
         const built = own.slice(s.writers, s.writers + nests)
         for (const threads of built) expect(threads, s.text).toBeGreaterThanOrEqual(128)
         // A sketch of the others leaves them as they are.
-        const sketched = as.scheduleCandidates('cuda')[0]
+        const sketched = as.inspect.scheduleCandidates('cuda')[0]
         if (sketched)
           expect(
             blocks(sketched.kernel.compilation)

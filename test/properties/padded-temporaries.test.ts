@@ -116,7 +116,8 @@ test.each(COMPACT)('%s stores no padding', async (as) => {
 })
 
 test('sparsity attributes state where a temporary is zero', () => {
-  const tensors = (make: string) => parseProgram(kernel(make, USES[0]!, 'csr')).kernel().attributes.tensors
+  const tensors = (make: string) =>
+    parseProgram(kernel(make, USES[0]!, 'csr')).kernel().inspect.attributes.tensors
   expect(tensors(SDDMM).find((t) => t.tensor === 'P')!.maskedValues).toEqual([
     {
       mask: 'M',

@@ -5,8 +5,9 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { parseProgram } from '../../src/api/programs/program.ts'
+import { bindResident, convertForKernel, upload } from '../../src/device.ts'
 import type { Binding, Kernel, Tensor } from '../../src/node.ts'
-import { bindResident, convertForKernel, coords, SptError, upload } from '../../src/node.ts'
+import { coords, SptError } from '../../src/node.ts'
 import { DEVICES, opened } from '../convert/devices.ts'
 import { costly } from '../support/cases.ts'
 

@@ -143,7 +143,7 @@ function masked(c: Choices, s: Attributed, text = s.text): { compilation: Compil
   let kernel = parseProgram(text).kernel()
   const steps: string[] = []
   let { iterations } = sparsityAttributes(kernel.compilation.kernel)
-  for (const it of kernel.attributes.iterations.toReversed())
+  for (const it of kernel.inspect.attributes.iterations.toReversed())
     for (const name of c.shuffle([...s.inputs, ...kernel.source.buffers.map((b) => b.name)]).slice(0, 4)) {
       const whole = iterations.find((x) => x.name === it.name)!
       const allowed = whole.masks.some((m) => m.mask === name)
@@ -178,7 +178,7 @@ test('masks keep results', async () => {
 
 /** Without iterations that are not needed, the last ones first, some of the time. */
 function dropped(c: Choices, kernel: Kernel): Kernel {
-  return kernel.attributes.iterations.toReversed().reduce((k, it) => {
+  return kernel.inspect.attributes.iterations.toReversed().reduce((k, it) => {
     if (!c.chance(70)) return k
     try {
       const next = k.drop(it.name)
@@ -223,7 +223,7 @@ function found(c: Choices, s: Attributed, format = c.pick(['blocks', 'panels'] a
   let kernel = parseProgram(`${LIVE.blocks.text}\n${LIVE.panels.text}\n${s.text}`).kernel()
   if (c.chance(30)) kernel = dropped(c, kernel)
   const carried: string[] = []
-  for (const it of kernel.attributes.iterations.toReversed())
+  for (const it of kernel.inspect.attributes.iterations.toReversed())
     try {
       const next = kernel.mask(it.name, 'M')
       if (c.chance(40)) carried.push(it.name)

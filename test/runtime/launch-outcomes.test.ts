@@ -1,7 +1,8 @@
 /** What launches do wrong without a fault comes out of whatever waits for them, however they were queued. */
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { type Binding, type Device, dense, devices, load, Workspace } from '../../src/node.ts'
+import { type Binding, type Device, dense, devices, load } from '../../src/node.ts'
+import { Workspace } from '../../src/search.ts'
 import { runs } from '../support/cases.ts'
 import { codeOf } from '../support/device-suite.ts'
 import { fakeDevice } from './cuda-fake.ts'

@@ -5,8 +5,9 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { buildDefault } from '../../src/api/built/build.ts'
 import { flatInputs } from '../../src/api/inputs/flat-inputs.ts'
 import type { CoordTensor, Device, Kernel, Tensor } from '../../src/node.ts'
-import { coords, devices, load, stored, Workspace } from '../../src/node.ts'
+import { coords, devices, load, stored } from '../../src/node.ts'
 import { createNodeWebGpu } from '../../src/runtime/webgpu/node.ts'
+import { Workspace } from '../../src/search.ts'
 import { runs } from '../support/cases.ts'
 import { asHardware } from '../support/hardware.ts'
 
@@ -117,7 +118,9 @@ test('on rows of very different lengths the default schedule, and every variant 
     fc.asyncProperty(cases, async ({ name, A, d, k, which, seed }) => {
       const [kernel, device] = [kernels.get(name)!, on[k]!]
       const inputs = { tensors: { A }, params: { d }, seed }
-      const forms = kernel.scheduleCandidates(device, { d }, { A }).filter((f) => formatsOf(f.kernel) > 0)
+      const forms = kernel.inspect
+        .scheduleCandidates(device, { d }, { A })
+        .filter((f) => formatsOf(f.kernel) > 0)
       others += forms.length
       const other = forms[which % Math.max(1, forms.length)]
       const unasked = await kernel.build(device)
@@ -156,7 +159,7 @@ const long = (): CoordTensor => matrix(20_000, 20_000, 40, 3, 3000)
 test('a long row among short ones is stored separately, and uniform rows and tensors with a format are unchanged', () => {
   const kernel = kernels.get('shifted')!
   const taken = (k: Kernel, device: 'cuda' | 'webgpu' | 'cpu', A: Tensor) =>
-    k.scheduleCandidates(device, { d: 4 }, { A })
+    k.inspect.scheduleCandidates(device, { d: 4 }, { A })
   const forms = taken(kernel, 'cuda', long())
   expect(formatsOf(forms[0]!.kernel)).toBe(1)
   expect(forms[0]!.text).toMatch(/^A\.format = /)
@@ -179,7 +182,7 @@ test('data run in the reported format, from the host and from a workspace', asyn
   const kernel = kernels.get('elements')!
   const device = on[1]!
   const A = matrix(20_000, 20_000, 400, 3, 3000)
-  const first = kernel.scheduleCandidates(device, { d: 16 }, { A })[0]!
+  const first = kernel.inspect.scheduleCandidates(device, { d: 16 }, { A })[0]!
   expect(formatsOf(first.kernel)).toBe(1)
   const inputs = { tensors: { A }, params: { d: 16 }, seed: 1 }
   const { built: compiled } = await buildDefault(kernel, device)

@@ -5,27 +5,23 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { buildDefault } from '../../src/api/built/build.ts'
 import type { RunInputs } from '../../src/api/inputs/bound-inputs.ts'
 import { flatInputs } from '../../src/api/inputs/flat-inputs.ts'
+import { bindResident, convertForKernel, releaseConversions, upload } from '../../src/device.ts'
 import { isDense } from '../../src/ir/coordinates/axis.ts'
 import { evaluate } from '../../src/ir/values/evaluate.ts'
 import {
   type Binding,
   type Built,
-  bindResident,
   type CoordTensor,
-  convertForKernel,
   coords,
   type Device,
   devices,
   type Kernel,
   load,
-  releaseConversions,
   type Tensor,
-  upload,
-  Workspace,
 } from '../../src/node.ts'
 import { Random } from '../../src/run/bind/sources/random-tensors.ts'
 import { createNodeWebGpu } from '../../src/runtime/webgpu/node.ts'
-import { predictor, useCostModel } from '../../src/search.ts'
+import { predictor, useCostModel, Workspace } from '../../src/search.ts'
 import { runs } from '../support/cases.ts'
 import { refusal } from '../support/refusal.ts'
 
@@ -292,13 +288,13 @@ test('on cpu sizes determine the width of tiles', async () => {
 test('variants are reported with predictions, the selected one first', async () => {
   const kernel = await kernelOf('rows')
   const A = matrix(3000, 40_000, 8, 30_000)
-  const forms = kernel.scheduleCandidates('cuda', { d: 128 }, { A })
+  const forms = kernel.inspect.scheduleCandidates('cuda', { d: 128 }, { A })
   expect(traceOf(forms[0]!.kernel)).toBe(traceOf(kernel.autoSchedule('cuda', { d: 128 }, { A })))
   expect(new Set(forms.map((f) => f.text)).size).toBe(forms.length)
   expect(forms.every((f) => (f.milliseconds ?? 0) > 0)).toBe(true)
   // Without data nothing is expected.
-  expect(kernel.scheduleCandidates('cuda', { d: 128 }).map((f) => f.milliseconds)).toContain(null)
-  expect(kernel.unroll('f', 4).scheduleCandidates('cuda')).toEqual([])
+  expect(kernel.inspect.scheduleCandidates('cuda', { d: 128 }).map((f) => f.milliseconds)).toContain(null)
+  expect(kernel.unroll('f', 4).inspect.scheduleCandidates('cuda')).toEqual([])
 })
 
 test('trees have predictions for each variant too, unless the analysis takes too long', async () => {
@@ -311,7 +307,7 @@ test('trees have predictions for each variant too, unless the analysis takes too
     )
   }
   const expectations = (A: CoordTensor): (number | null)[] =>
-    kernel.scheduleCandidates('cuda', { d: 32 }, { A }).map((f) => f.milliseconds)
+    kernel.inspect.scheduleCandidates('cuda', { d: 32 }, { A }).map((f) => f.milliseconds)
   const small = expectations(tree(3000))
   expect(small.length).toBeGreaterThan(1)
   expect(small.every((ms) => (ms ?? 0) > 0)).toBe(true)

@@ -1,10 +1,11 @@
 /** Points become outcomes: measured where they are right, refused by code, wrong for good; little is held meanwhile. */
 import { fc, test as property } from '@fast-check/vitest'
 import { afterEach, beforeAll, describe, expect, test, vi } from 'vitest'
-import { coords, type Device, type Kernel, load, SptError, Workspace } from '../../src/node.ts'
+import { coords, type Device, type Kernel, load, SptError } from '../../src/node.ts'
 import { EvaluationThreads } from '../../src/search/evaluate/evaluation-threads.ts'
 import { space } from '../../src/search/spaces/function-space.ts'
 import type { Outcome } from '../../src/search/types.ts'
+import { Workspace } from '../../src/search.ts'
 import { LONG, runs } from '../support/cases.ts'
 import { countedDevice } from '../support/counted-device.ts'
 import { PointEvaluator, type PointEvaluatorOptions } from '../support/point-evaluator.ts'

@@ -20,8 +20,9 @@ import { checkDevice, checkSizes, expectArgument, nameText } from '../inputs/arg
 import { declaredOf, type RunInputs, valuesIn } from '../inputs/bound-inputs.ts'
 import { type Inputs, namedInputs, type SelectionOptions } from '../inputs/flat-inputs.ts'
 import { formatInputsFor } from '../inputs/format-input-binding.ts'
+import { Inspection } from './inspection.ts'
 import { allFormatInputsIn, formatInputsIn, type Surroundings } from './instruction-lookup.ts'
-import { type MicroTile, microTiles } from './micro-tiles.ts'
+import { microTiles } from './micro-tiles.ts'
 import type { TraceStep } from './nests.ts'
 import { UnboundSpace } from './space.ts'
 import { SteppedKernel } from './stepped-kernel.ts'
@@ -128,12 +129,18 @@ export class Kernel extends SteppedKernel<Kernel> {
     return (this.#choice?.choice ?? this.#usual)?.name ?? null
   }
 
-  /**
-   * Formats that gather the nonzeros of a dense input along each permutable dimension (PIT micro-tiles).
-   * @param tile - Extents of the dense tile by name of an axis; default 32
-   */
-  microTiles(tile: Readonly<Record<string, number>> = {}): readonly MicroTile[] {
-    return microTiles(Kernel.of(this.source, this.surroundings), tile)
+  /** Analyses of the kernel: loop nests, permutable dimensions, sparsity propagation, micro-tiles, candidates of the auto-scheduler. */
+  get inspect(): Inspection<Kernel> {
+    const kernel = this
+    return new Inspection<Kernel>({
+      source: this.source,
+      sources: this.sources,
+      get compilation() {
+        return kernel.compilation
+      },
+      microTiles: (tile) => microTiles(Kernel.of(this.source, this.surroundings), tile),
+      candidates: (...on) => this.#forms(...on),
+    })
   }
 
   /** Parameters of a schedule, dispatch or space in order; `required`: it has no default. @throws SptError `api/unknown-schedule` */
@@ -187,18 +194,6 @@ export class Kernel extends SteppedKernel<Kernel> {
     tensors?: RunInputs['tensors'],
   ): Kernel {
     return this.#forms(device, sizes, tensors, 1)[0]?.kernel ?? this
-  }
-
-  /**
-   * Candidates that `autoSchedule` compares, the selected one first, with predicted times in milliseconds. Empty if the kernel has
-   * steps on loops, or if all candidates are rejected.
-   */
-  scheduleCandidates(
-    device: SketchDevice | Device,
-    sizes?: Readonly<Record<string, number>>,
-    tensors?: RunInputs['tensors'],
-  ): readonly ScheduleCandidate<Kernel>[] {
-    return this.#forms(device, sizes, tensors)
   }
 
   #forms(

@@ -1,7 +1,4 @@
 /** Immutable kernels: each schedule step returns a new kernel. Text of a kernel at each stage. */
-import type { PermutableDimensions } from '../../analysis/permutations/permutable-dimensions.ts'
-import { permutableDimensions } from '../../analysis/permutations/permutable-dimensions.ts'
-import { type SparsityAttributes, sparsityAttributes } from '../../analysis/sparsity/attributes.ts'
 import { failWith } from '../../ast/diagnostics/diagnostic.ts'
 import { orList } from '../../ast/diagnostics/suggest.ts'
 import { expectFields, FLAG } from '../../ast/diagnostics/value-kinds.ts'
@@ -23,8 +20,8 @@ import type { LoopStep } from '../../schedule/steps/step-data.ts'
 import { expectArgument, expectEach, expectName, isRecord } from '../inputs/argument-checks.ts'
 import { chooseFormat } from '../programs/format-lookup.ts'
 import { refuseTextsOf, type Surroundings } from './instruction-lookup.ts'
-import type { Nest, TraceStep } from './nests.ts'
-import { currentHandle, handleOf, iteratorOf, nestsOf, Part, printedSteps, traceOf } from './nests.ts'
+import type { TraceStep } from './nests.ts'
+import { currentHandle, handleOf, iteratorOf, Part, printedSteps, traceOf } from './nests.ts'
 import { Steps } from './steps.ts'
 
 export type {
@@ -143,22 +140,6 @@ export abstract class SteppedKernel<K extends SteppedKernel<K>> extends Steps<K>
     expectName('a loop', name)
     const { kernel, state } = this.compilation
     return handleOf(kernel, namedLoop(state, name))
-  }
-
-  /** The present loop nests, with the role of each loop. */
-  get nests(): readonly Nest[] {
-    const { kernel, loops } = this.compilation
-    return nestsOf(loops, (l) => handleOf(kernel, l))
-  }
-
-  /** Permutable dimensions (PIT axes) of the unscheduled kernel, and their effect on results. */
-  get permutable(): PermutableDimensions {
-    return permutableDimensions(this.source)
-  }
-
-  /** Sparsity propagation in the unscheduled kernel: zero, constant and dead elements, and masks that iterations accept. */
-  get attributes(): SparsityAttributes {
-    return sparsityAttributes(this.source)
   }
 
   /** Applied steps as `.spt` text. */

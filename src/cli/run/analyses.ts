@@ -31,13 +31,13 @@ export function permutationReport(
   tile: Readonly<Record<string, number>>,
   locate: Locate,
 ): string {
-  const { kernel: kernelDimensions, iterations } = kernel.permutable
+  const { kernel: kernelDimensions, iterations } = kernel.inspect.permutable
   if (iteration !== undefined) return tableOf(findIteration(kernel, iterations, iteration), locate)
   const tables = iterations.length > 1 ? iterations.map((it) => tableOf(it, locate)) : []
   return [
     `kernel ${kernel.name}\n${rowsOf(kernelDimensions, locate)}`,
     ...tables,
-    ...microTilesText(kernel.microTiles(tile)),
+    ...microTilesText(kernel.inspect.microTiles(tile)),
   ].join('\n')
 }
 
@@ -112,7 +112,7 @@ const indentedTable = (rows: readonly (readonly string[])[]): string =>
 
 /** @param iteration - The single iteration to report */
 export function attributesReport(kernel: Kernel, iteration: string | undefined, locate: Locate): string {
-  const { tensors, iterations }: SparsityAttributes = kernel.attributes
+  const { tensors, iterations }: SparsityAttributes = kernel.inspect.attributes
   if (iteration !== undefined) return iterationText(findIteration(kernel, iterations, iteration), locate)
   const rows = tensors.flatMap((t) => attributeRows(t, locate))
   return [
