@@ -52,6 +52,9 @@ async function buildDispatch<K extends Selectable<K>>(
   { sizes, statistics = {} }: Pick<BuildOptions, 'sizes' | 'statistics'>,
 ): Promise<Built> {
   const family = new ScheduleFamily<K>(open, device)
+  const statisticsOf = [...(open.choice?.statistics.values() ?? [])]
+  // Runs measure these; until then, no schedule is preferred.
+  if (statisticsOf.some((s) => s.kind === 'fill_ratio' && s.live)) return new Built(family)
   const known = { params: sizes ?? {}, statistics }
   // Without sizes, a rule for software adapters may still replace the schedule.
   const chosen = await valueOrError(() => family.choose(known))
