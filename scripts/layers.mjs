@@ -124,6 +124,7 @@ export const ROOMS = {
     'backends',
     'runtime',
     'plan',
+    'plan',
     'run',
     'run/bind',
     'io',

@@ -97,9 +97,9 @@ async function compiledChain(device: CudaDevice): Promise<string> {
   const compiled = await (await load(CHAIN)).kernel().schedule('gpu').build(device)
   const A = coords([m, n], [rows, columns], values)
   const prepared = await compiled.bind({ A })
-  const waiting = compiled.program.texts.flatMap((t) => t.entries.filter((e) => e.waits))
+  const waiting = compiled.program.plan.texts.flatMap((t) => t.entries.filter((e) => e.waits))
   expect(
-    waiting.length === compiled.program.texts[0]!.entries.length,
+    waiting.length === compiled.program.plan.texts[0]!.entries.length,
     'all launches wait, for the fill at least',
   )
   const graph = await prepared.graph()

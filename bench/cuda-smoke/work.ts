@@ -41,7 +41,7 @@ async function compiledKernel(device: CudaDevice): Promise<void> {
       await graph.finish()
       equal((await prepared.get('t')).values!, new Float32Array(n).fill(v))
     }
-    const places = compiled.program.texts.flatMap((t) => t.entries.map((e) => e.place))
+    const places = compiled.program.plan.texts.flatMap((t) => t.entries.map((e) => e.place))
     expect(
       places.every((p) => p === 'sums.spt:7'),
       places.join(),

@@ -57,7 +57,7 @@ export class Chain {
 /** Where a buffer of a prepared kernel lies, as its launches are told. */
 function placeOf(run: OurRun, name: string): DeviceBuffer {
   const { commands, program } = run.prepared.executable
-  const entries = new Map(program.texts.flatMap((t) => t.entries).map((e) => [e.name, e.args] as const))
+  const entries = new Map(program.plan.texts.flatMap((t) => t.entries).map((e) => [e.name, e.args] as const))
   for (const c of commands) {
     if (c.kind !== 'launch') continue
     const at = (entries.get(c.entry) ?? []).findIndex(

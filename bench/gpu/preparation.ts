@@ -1,7 +1,7 @@
 /** How long kernels take until data can be bound to them. */
 import type { Built } from '../../src/api/built/built.ts'
 import { emit, targetOf } from '../../src/backends/targets/index.ts'
-import { textOptions } from '../../src/run/compile/compiled-program.ts'
+import { lanesOf, textOptions } from '../../src/run/compile/compiled-program.ts'
 import type { Device } from '../../src/runtime/device.ts'
 
 /** Milliseconds on the host's clock. */
@@ -56,13 +56,14 @@ export class CompileClock {
 /** Of what took `total` to plan, emit and compile: emission is timed by doing it again. */
 export function preparationOf(
   head: Pick<Preparation, 'candidate' | 'chosen' | 'loading'>,
-  { device, program }: Built,
+  kernel: Built,
   total: number,
   compilation: number,
 ): Preparation {
+  const { device, program } = kernel
   const modules = [...program.modules.values()]
   const start = performance.now()
-  emit(program.plan, targetOf(device), textOptions(device))
+  emit(kernel.compilation.planFor(lanesOf(device)), targetOf(device), textOptions(device))
   const emission = performance.now() - start
   return {
     ...head,

@@ -4,6 +4,7 @@
  */
 import type { DeviceKind } from '../backends/target.ts'
 import type { TargetName } from '../backends/targets/index.ts'
+import type { SizeExpr } from '../ir/expressions/size-expressions.ts'
 import type { Dtype } from '../ir/values/dtype.ts'
 
 /** Name and version of the schema. A reader rejects later versions. */
@@ -116,19 +117,20 @@ export type PlanStep = PlanClear | PlanLaunch
 
 /**
  * An index expression that must be exact. The sizes of a run are rejected if all of `when` are positive and `least` or `most` is
- * out of range: beyond 32 bits, or beyond 2^53 for texts with 64-bit indices unless `word`.
+ * out of range: beyond 32 bits, or beyond 2^53 for texts with 64-bit indices unless `word`. A check of an unknown size holds.
  */
-export interface RangeCheck {
-  readonly when?: readonly Expression[]
-  readonly least?: Expression
-  readonly most?: Expression
+export interface PlanCheck {
+  readonly when?: readonly SizeExpr[]
+  readonly least?: SizeExpr
+  readonly most?: SizeExpr
   /** The value has 32 bits in every text. */
   readonly word?: boolean
-  /** For messages: the kind of the expression (`an index of C`), the launch, the expression as text, and the sizes in it. */
+  /** For messages: the expression's role (`an index of C`), whether it counts iterations, its launch, its text, and the names in it. */
   readonly what: string
+  readonly counts?: boolean
   readonly launch: string
   readonly text: string
-  readonly over: readonly string[]
+  readonly names: readonly string[]
 }
 
 /** A constraint on a size: a multiple of `by`, or equal to it. */
@@ -147,8 +149,6 @@ export interface PlanLostWrites {
 /** Lists of a format that each run builds for a dense tensor (`live`). */
 export interface RuntimeFormat {
   readonly tensor: string
-  /** The format with its arguments, as text. */
-  readonly format: string
   readonly args: readonly (JsonNumber | string)[]
   readonly parts: readonly RuntimeFormatPart[]
 }
@@ -156,7 +156,8 @@ export interface RuntimeFormat {
 export interface RuntimeFormatPart {
   /** Label of the part, empty if there is one. */
   readonly label: string
-  readonly format: string
+  /** The format of the part, as in `binding.reformats`; its `text` is the format as written. */
+  readonly instance: JsonNode
   /** The buffer of the values. */
   readonly buffer: string
   readonly axis: string
@@ -170,8 +171,8 @@ export interface RuntimeFormatPart {
   readonly extent: Expression
   /** Value slots for each listed coordinate. */
   readonly slots: Expression
-  /** A run fails with `run/overflow` if `ceil(max(counts) / width) > most`. */
-  readonly capacity?: { readonly counts: string; readonly width: number; readonly most: Expression }
+  /** A run fails with `run/overflow` if `ceil(max(counts) / width) > capacity`. */
+  readonly capacity?: { readonly counts: string; readonly width: number; readonly capacity: Expression }
 }
 
 /** Device properties that the texts were printed for. */
@@ -183,14 +184,18 @@ export interface PlanNeeds {
   readonly threadsPerBlock: number
   readonly block: readonly [number, number, number]
   readonly sharedBytes: number
+  /** Number of neighbouring threads that exchange registers (WebGPU). */
+  readonly lanes?: number
 }
 
 /** A compiled kernel. */
 export interface Plan {
   readonly schema: typeof SCHEMA
   readonly kernel: string
-  /** The schedule as written; `null`: the default schedule. */
+  /** Name of the schedule whose steps were applied; `null`: none. */
   readonly schedule: string | null
+  /** The width of type `index` in the texts, in bits. */
+  readonly index: 32 | 64
   readonly device: DeviceKind
   readonly target: TargetName
   readonly needs: PlanNeeds
@@ -200,9 +205,11 @@ export interface Plan {
   readonly packed?: readonly PackedArray[]
   readonly modules: readonly PlanModule[]
   readonly steps: readonly PlanStep[]
-  readonly checks: readonly RangeCheck[]
+  readonly checks: readonly PlanCheck[]
   readonly facts?: readonly PlanFact[]
   readonly lostWrites?: PlanLostWrites
+  /** The fewest mantissa bits that instructions keep of a factor; all if absent. */
+  readonly precision?: number
   readonly runtimeFormats?: readonly RuntimeFormat[]
   /**
    * The kernel over coordinates after the schedule's formats, by which tensors are converted to `buffers` and back. A runtime that is
@@ -213,6 +220,7 @@ export interface Plan {
 
 /** Stored axes, tensors and formats. Nodes are those of `ir/coordinates` and `ir/formats`, with `Expression`s. */
 export interface PlanBinding {
+  readonly name: string
   readonly params: readonly JsonNode[]
   readonly axes: readonly JsonNode[]
   readonly buffers: readonly JsonNode[]

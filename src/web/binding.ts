@@ -55,8 +55,8 @@ export function bindingOf(plan: Plan, { sizes, resident }: Bound, memory: Memory
     for (const { tensor, parts } of runtimeFormats)
       for (const { capacity, axis } of parts) {
         if (!capacity) continue
-        const { counts, width, most } = capacity
-        const limit = evaluate(most, sizes)
+        const { counts, width } = capacity
+        const limit = evaluate(capacity.capacity, sizes)
         const longest = ((await get(counts)) as Int32Array).reduce((a, b) => Math.max(a, b), 0)
         const positions = Math.ceil(longest / width)
         if (positions > limit)

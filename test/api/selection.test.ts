@@ -151,7 +151,7 @@ async function follows(on: Device, c: Case): Promise<void> {
   }
   // Each schedule is compiled once at most.
   const modules = async (schedule: string): Promise<number> =>
-    (await program.kernel().schedule(schedule).build(on)).program.texts.length
+    (await program.kernel().schedule(schedule).build(on)).program.plan.texts.length
   expect(calls()[1]).toBeLessThanOrEqual((await modules('live')) + (await modules('plain')))
   expect((await prepared!.verify()).problems).toEqual([])
   prepared!.free()

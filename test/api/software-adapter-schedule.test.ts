@@ -132,7 +132,9 @@ test('small data run under parallel() on SwiftShader, with equal results', async
     const tensors = { A: dense([3, 3], integers(9, 1)), B: dense([3, 3], integers(9, 2)) }
     const prepared = await (await kernel.build(device)).bind(tensors)
     const plain = await kernel.parallel().build(device, { auto: false })
-    expect(prepared.code.program.texts.map((t) => t.text)).toEqual(plain.program.texts.map((t) => t.text))
+    expect(prepared.code.program.plan.texts.map((t) => t.text)).toEqual(
+      plain.program.plan.texts.map((t) => t.text),
+    )
     await prepared.run()
     expect((await prepared.verify()).ok).toBe(true)
   } finally {

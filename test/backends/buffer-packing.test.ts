@@ -5,6 +5,7 @@ import { interpretPlan } from '../../src/interpret/stage3.ts'
 import { evaluate } from '../../src/ir/values/evaluate.ts'
 import { buffersOf, packBuffers } from '../../src/lower/launches/buffer-packing.ts'
 import { coords, dense, devices, load, SptError } from '../../src/node.ts'
+import { lanesOf } from '../../src/run/execution/execute.ts'
 import type { Device } from '../../src/runtime/device.ts'
 import { verify3 } from '../../src/verifiers/stage3.ts'
 import { runs } from '../support/cases.ts'
@@ -89,8 +90,9 @@ describe('packing', () => {
     const cpu = limited(await devices.cpu(), limit)
     const kernel = (await load(text(operands.length))).kernel()
     const compiled = await kernel.build(cpu)
-    const { plan } = compiled.program
+    const { plan } = packBuffers(compiled.compilation.planFor(lanesOf(cpu)), limit)
     verify3(plan)
+    expect(compiled.program.plan.steps.length).toBe(plan.steps.length)
     for (const s of plan.steps)
       if (s.kind === 'launch') expect(buffersOf(plan, s).length).toBeLessThanOrEqual(limit)
     const { C } = await compiled(...flatInputs(inputs(operands)))
@@ -275,11 +277,11 @@ describe('on webgpu', () => {
     const { maxBuffersPerLaunch } = device.limits
     for (const k of [4, 9]) {
       const compiled = await (await load(text(k))).kernel().build(device)
-      const buffers = compiled.program.texts.map(
+      const buffers = compiled.program.plan.texts.map(
         (t) => t.entries[0]!.args.filter((a) => a.kind === 'buffer').length,
       )
       expect(Math.max(...buffers)).toBeLessThanOrEqual(maxBuffersPerLaunch)
-      expect(compiled.program.arenas.length > 0).toBe(3 * k + 1 > maxBuffersPerLaunch)
+      expect(compiled.program.plan.arenas.length > 0).toBe(3 * k + 1 > maxBuffersPerLaunch)
       const { C } = await compiled(...flatInputs(inputs(sample.slice(0, k))))
       expect([...C!.values!]).toEqual(expected(sample.slice(0, k)))
       compiled.release()

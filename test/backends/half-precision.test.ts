@@ -83,7 +83,7 @@ test('launches on arrays of any length are valid', async () => {
   expect(device.features.has('f16')).toBe(true)
   for (const name of Object.keys(SCHEDULES)) {
     const compiled = await SCHEDULES[name]!((await load(TEXT)).kernel(name)).build(device)
-    expect(compiled.program.texts[0]!.text).toContain('enable f16;')
+    expect(compiled.program.plan.texts[0]!.text).toContain('enable f16;')
     for (const m of [1, 3, 8]) {
       const params = name === 'columns' ? { m, n: 5 } : { m }
       const prepared = await compiled.bind(params, { seed: 1 })

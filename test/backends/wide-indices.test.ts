@@ -12,12 +12,12 @@ import { parseProgram } from '../../src/api/programs/program.ts'
 import { SptError } from '../../src/ast/diagnostics/diagnostic.ts'
 import { emit, TARGET_NAMES, TARGETS } from '../../src/backends/targets/index.ts'
 import { load } from '../../src/node.ts'
+import { checkedPlan } from '../../src/plan/launch-plan.ts'
 import { checkFits } from '../../src/run/execution/execute.ts'
 import { checkRanges } from '../../src/run/execution/index-ranges.ts'
 import { createCpuDevice } from '../../src/runtime/cpu/device.ts'
 import type { Device } from '../../src/runtime/device.ts'
 import { compilerOfC } from '../support/c-program.ts'
-import { checked } from '../support/checked-plan.ts'
 
 const GATHER = `kernel gather(m: size, n: size, k: size) {
   axis i = dense_fixed(m)
@@ -60,7 +60,7 @@ const codeAndText = (f: () => unknown): string => {
 describe('a tensor of 4.9 billion elements', () => {
   test.each(SCHEDULES)('is read in JavaScript (%s)', (schedule) => {
     const plan = planOf(schedule, 'js')
-    expect(checkRanges(checked(plan), SIZES, true)).toBe(true)
+    expect(checkRanges(checkedPlan(plan), SIZES, true)).toBe(true)
     const [module] = emit(plan, 'js', { wide: true })
     const { entries } = module!
     const names = entries.map((e) => e.name)
@@ -134,9 +134,7 @@ ${calls.map((c) => `${c.call}  for (int s = 0; s < 6; s++) printf("%d ", Y[s]), 
     } as unknown as Device
     const plan = planOf('blocks', 'wgsl')
     const fits = (m: number): string =>
-      codeAndText(() =>
-        checkFits({ device, plan } as Parameters<typeof checkFits>[0], new Map([...SIZES, ['m', m]])),
-      )
+      codeAndText(() => checkFits({ device, plan: checkedPlan(plan) }, new Map([...SIZES, ['m', m]])))
     expect(fits(SIZE)).toBe('plan/too-large: X has 4900000000 elements')
     expect(fits(10)).toBe('accepted')
   })
@@ -151,7 +149,7 @@ test('texts have 64-bit indices only where sizes need them', () => {
       expect(emit(plan, target, { wide: true })[0]!.text).toMatch(/long long/)
   }
   expect(
-    checkRanges(checked(planOf('blocks', 'js')), new Map(Object.entries({ m: 9, n: 9, k: 6 })), true),
+    checkRanges(checkedPlan(planOf('blocks', 'js')), new Map(Object.entries({ m: 9, n: 9, k: 6 })), true),
   ).toBe(false)
 })
 

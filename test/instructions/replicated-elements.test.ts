@@ -193,7 +193,7 @@ describe('instructions of lanes', () => {
     const compiled = await program.kernel('rows').schedule('lanes').build(device)
     const prepared = await compiled.bind({ m: 7, n: 12 }, { seed: 2 })
     expect((await prepared.verify()).problems).toEqual([])
-    expect(compiled.program.texts[0]!.text).toContain('subgroupAdd')
+    expect(compiled.program.plan.texts[0]!.text).toContain('subgroupAdd')
     prepared.free()
     compiled.release()
   })

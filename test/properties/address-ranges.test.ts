@@ -14,10 +14,10 @@ import type { Kernel3 } from '../../src/ir/statements/loops.ts'
 import { when } from '../../src/ir/statements/statement-builders.ts'
 import { evaluate } from '../../src/ir/values/evaluate.ts'
 import type { BinaryOp } from '../../src/ir/values/math.ts'
+import { checkedPlan } from '../../src/plan/launch-plan.ts'
 import { elements } from '../../src/run/execution/buffer-layout.ts'
 import { checkRanges } from '../../src/run/execution/index-ranges.ts'
 import { createCpuDevice } from '../../src/runtime/cpu/device.ts'
-import { checked } from '../support/checked-plan.ts'
 import { Choices } from '../support/choices.ts'
 import { differenceIn } from '../support/exact-plan.ts'
 import { generate } from '../support/program-gen.ts'
@@ -44,7 +44,7 @@ const LARGE = [
 function refusal(plan: Kernel3, sizes: ReadonlyMap<string, number>): string | undefined {
   try {
     for (const b of plan.buffers) elements(b, { params: sizes })
-    checkRanges(checked(plan), sizes)
+    checkRanges(checkedPlan(plan), sizes)
     return undefined
   } catch (e) {
     if (e instanceof SptError) return e.diagnostics[0]!.code
@@ -218,8 +218,8 @@ test.each([
   const scheduled = chosen ? k.schedule(chosen) : k
   const sizes = new Map(Object.entries({ m, n }))
   const plan = scheduled.compilation.planFor(TARGETS.js.lowering)
-  if (message !== null) expect(() => checkRanges(checked(plan), sizes)).toThrow(message)
-  expect(checkRanges(checked(plan), sizes, true)).toBe(message !== null)
+  if (message !== null) expect(() => checkRanges(checkedPlan(plan), sizes)).toThrow(message)
+  expect(checkRanges(checkedPlan(plan), sizes, true)).toBe(message !== null)
   const compiled = await scheduled.build(createCpuDevice())
   expect(compiled.estimateBytes({ m, n })).toBeGreaterThan(0)
 })

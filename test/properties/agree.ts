@@ -13,7 +13,7 @@ import { type RefResult, reference } from '../../src/reference/index.ts'
 import { type Bound, bindInputs, type Inputs } from '../../src/run/bind/index.ts'
 import { referenceInputs } from '../../src/run/bind/results/reference-inputs.ts'
 import type { Compilation } from '../../src/run/compile/compile.ts'
-import { compileOn, Executable, lanesOf } from '../../src/run/execution/execute.ts'
+import { compileOn, Executable } from '../../src/run/execution/execute.ts'
 import { verify } from '../../src/run/verify/verify.ts'
 import { createCpuDevice } from '../../src/runtime/cpu/device.ts'
 import type { Device } from '../../src/runtime/device.ts'
@@ -101,7 +101,7 @@ async function compiled(device: Device, c: Compilation): Promise<OnDevice> {
   if (before?.c === c) return before.program
   latest.delete(device)
   before?.program.release()
-  const program = await compileOn(device, c.planFor(lanesOf(device)))
+  const program = await compileOn(device, c)
   latest.set(device, { c, program })
   return program
 }
@@ -116,7 +116,7 @@ export async function agreeOnAll(c: Compilation, inputs: Inputs): Promise<void> 
 
 /** Runs on a device, on poisoned memory, and is verified as users verify: within the rounding that statements may have. */
 export async function verifiedOn(device: Device, c: Compilation, bound: Bound): Promise<void> {
-  const executable = await Executable.create(await compileOn(device, c.planFor(lanesOf(device))), bound)
+  const executable = await Executable.create(await compileOn(device, c), bound)
   try {
     await executable.poison()
     await executable.run()
@@ -151,7 +151,7 @@ export async function agreeOnDevice(
     }
   } catch (e) {
     if (e instanceof Skipped) throw e
-    const texts = program.texts.map((t) => t.text).join('\n')
+    const texts = program.plan.texts.map((t) => t.text).join('\n')
     throw new Error(`${e instanceof Error ? e.message : e}\n${texts}`)
   }
 }

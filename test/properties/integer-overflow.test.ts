@@ -7,13 +7,13 @@ import { expect, test } from 'vitest'
 import { dense } from '../../src/api/inputs/tensors.ts'
 import { parseProgram } from '../../src/api/programs/program.ts'
 import { SptError } from '../../src/ast/diagnostics/diagnostic.ts'
+import { checkedPlan } from '../../src/plan/launch-plan.ts'
 import { reference } from '../../src/reference/index.ts'
 import { bindInputs } from '../../src/run/bind/index.ts'
 import { referenceInputs } from '../../src/run/bind/results/reference-inputs.ts'
 import type { Compilation } from '../../src/run/compile/compile.ts'
 import { checkRanges } from '../../src/run/execution/index-ranges.ts'
 import { createCpuDevice } from '../../src/runtime/cpu/device.ts'
-import { checked } from '../support/checked-plan.ts'
 import { Choices } from '../support/choices.ts'
 import { I8, I32, signed, U32 } from '../support/wrapping-gen.ts'
 import { agreeOnDevice, agreeOnStages } from './agree.ts'
@@ -75,7 +75,7 @@ test('integers wrap equally at every stage, as values and in indices', async () 
         const [compilation, other] = [guarded, asked].map((x) => parseProgram(x).kernel().compilation)
         const bound = bindInputs(compilation!.kernel, { tensors })
         const expected = reference(compilation!.source, referenceInputs(compilation!.source, bound)).buffers
-        checkRanges(checked(compilation!.plan), bound.params)
+        checkRanges(checkedPlan(compilation!.plan), bound.params)
         agreeOnStages(compilation!, bound, expected)
         await agreeOnDevice(device, compilation!, bound, expected)
         const facts = relied(guarded, c)
@@ -122,7 +122,7 @@ test.each([
   // The loop implies that coordinates are not negative, and then no code computes the condition.
   const exact = text.replaceAll('i32(i)', 'i').replaceAll('>= 0', '>= 1')
   const control = parseProgram(exact).kernel().compilation
-  const check = (m: number) => () => checkRanges(checked(control.plan), new Map([['m', m]]))
+  const check = (m: number) => () => checkRanges(checkedPlan(control.plan), new Map([['m', m]]))
   expect(check(1)()).toBe(false)
   // Sizes that were accepted vouch for no larger ones.
   expect(check(6)).toThrow('plan/overflow')

@@ -6,12 +6,12 @@ import { verifyPass, verifyStage } from '../../src/api/stages/stage-verifier.ts'
 import { print2 } from '../../src/ir/print/print-stage2.ts'
 import { loopsOf } from '../../src/ir/statements/definitions.ts'
 import type { For } from '../../src/ir/statements/loops.ts'
+import { checkedPlan } from '../../src/plan/launch-plan.ts'
 import type { Compilation } from '../../src/run/compile/compile.ts'
 import { checkRanges } from '../../src/run/execution/index-ranges.ts'
 import type { Device } from '../../src/runtime/device.ts'
 import { createNodeWebGpu } from '../../src/runtime/webgpu/node.ts'
 import { sample } from '../support/cases.ts'
-import { checked } from '../support/checked-plan.ts'
 import { Choices } from '../support/choices.ts'
 import { standard } from '../support/packaged-formats.ts'
 import { agreeOnAll, agreeOnDevice } from './agree.ts'
@@ -44,7 +44,7 @@ test.each(sample(ALL, 30))(
         const as = parseProgram(s.text).kernel().schedule(name)
         const launches = blocks(as.compilation)
         checkRanges(
-          checked(as.compilation.parallel().plan),
+          checkedPlan(as.compilation.parallel().plan),
           new Map(['m', 'n', 'k'].map((size) => [size, 4096])),
         )
         const own = launches.filter((x) => x > 0)

@@ -4,7 +4,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import type { SptError } from '../../src/ast/diagnostics/diagnostic.ts'
 import type { Bound } from '../../src/run/bind/index.ts'
 import { runOn } from '../../src/run/compile/compiled-program.ts'
-import { compileOn, Executable, lanesOf } from '../../src/run/execution/execute.ts'
+import { compileOn, Executable } from '../../src/run/execution/execute.ts'
 import { createCpuDevice } from '../../src/runtime/cpu/device.ts'
 import type { Device } from '../../src/runtime/device.ts'
 import { createNodeWebGpu } from '../../src/runtime/webgpu/node.ts'
@@ -40,7 +40,7 @@ async function spoilt(c: Choices, on: Device, patterns: number): Promise<void> {
   await told([text, s.sizes], async () => {
     const compilation = scheduled({ text }, name)
     const { device, broken } = guarded(on)
-    const program = await compileOn(device, runOn(compilation, on.kind).planFor(lanesOf(device)))
+    const program = await compileOn(device, runOn(compilation, on.kind))
     const given = s.inputs.tensors![s.source]!
     let bound: Bound | undefined
     let executable: Executable | undefined

@@ -69,7 +69,7 @@ test.each(sample(FACTORS, 6))('%s with %f', async (value, strange) => {
       )
       const c = source.onCoords({ kind: 'as', buffer: 'A', format, args })
       const bound = bindInputs(c.kernel, { tensors: { A, B: dense(strange) }, params: { m, n, d } })
-      executable = await Executable.create(await compileOn(device, c.plan), bound)
+      executable = await Executable.create(await compileOn(device, c), bound)
     } catch (e) {
       if (!(e instanceof SptError)) throw e
       if (/padding/.test(e.diagnostics[0]!.code)) seen.refused++
@@ -148,7 +148,7 @@ test.each(sample(FOUND, 6))('live formats, or masks, of %s', async (statement, m
     for (const strange of [1, Number.NaN, Number.POSITIVE_INFINITY]) {
       const tensors = { M: wide([]), B: wide([1, strange]) }
       const executable = await Executable.create(
-        await compileOn(device, c.plan),
+        await compileOn(device, c),
         bindInputs(c.kernel, { tensors, params: { m, n } }),
       )
       const { problems } = await verify(source.source, executable)

@@ -71,7 +71,7 @@ describe.each(['cpu', 'webgpu'] as const)('on %s', (kind) => {
   })
 
   test('entries have the location of their first statement', () => {
-    const places = compiled.program.texts.flatMap((text) => text.entries.map((e) => e.place))
+    const places = compiled.program.plan.texts.flatMap((text) => text.entries.map((e) => e.place))
     expect(places).toEqual(['twice.spt:8', 'twice.spt:11'])
   })
 })

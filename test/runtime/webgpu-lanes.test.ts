@@ -60,7 +60,7 @@ schedule rows.lanes(rows, lanes) {
     [1, 64],
   ] as const) {
     const compiled = await program.kernel().schedule('lanes', rows, width).build(device)
-    const text = compiled.program.texts.map((t) => t.text).join('\n')
+    const text = compiled.program.plan.texts.map((t) => t.text).join('\n')
     expect(text.includes('subgroupShuffleXor')).toBe(lanes! > 1)
     const prepared = await compiled.bind({ m: 13, d: 37 }, { seed: 3 })
     expect((await prepared.verify()).problems).toEqual([])

@@ -167,7 +167,7 @@ test('a kernel without steps on loops runs as the best guess on cpu', async () =
   const cpu = await devices.cpu()
   const space = sketches(kernel, { device: 'cpu', formats: {} })
   const guess = await space.kernel(space.defaultPoint).build(cpu, { auto: false })
-  const textsOf = (c: Built): readonly string[] => c.program.texts.map((t) => t.text)
+  const textsOf = (c: Built): readonly string[] => c.program.plan.texts.map((t) => t.text)
   expect(textsOf(await kernel.build(cpu))).toEqual(textsOf(guess))
   expect(textsOf(await kernel.build(cpu, { auto: false }))).not.toEqual(textsOf(guess))
   expect(kernel.autoSchedule('cpu').trace).toEqual(space.kernel(space.defaultPoint).trace)

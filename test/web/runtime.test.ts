@@ -22,7 +22,7 @@ const needs = {
   block: [64, 1, 1],
   sharedBytes: 0,
 } as const
-const binding = { params: [], axes: [], buffers: [], reformats: [], visited: [] }
+const binding = { name: 'axpy', params: [], axes: [], buffers: [], reformats: [], visited: [] }
 
 /** y = alpha x + y, for each device. */
 const axpy = (device: 'cpu' | 'webgpu', more: Partial<Plan> = {}): Plan => ({
@@ -30,6 +30,7 @@ const axpy = (device: 'cpu' | 'webgpu', more: Partial<Plan> = {}): Plan => ({
   kernel: 'axpy',
   schedule: null,
   device,
+  index: 32,
   target: device === 'cpu' ? 'js' : 'wgsl',
   needs,
   sizes: [{ name: 'n', from: 'caller' }],
@@ -68,7 +69,7 @@ const axpy = (device: 'cpu' | 'webgpu', more: Partial<Plan> = {}): Plan => ({
       ],
     },
   ],
-  checks: [{ most: ['mul', 64, 'n'], what: 'an index of y', launch: 'axpy_0', text: '64 * n', over: ['n'] }],
+  checks: [{ most: ['mul', 64, 'n'], what: 'an index of y', launch: 'axpy_0', text: '64 * n', names: ['n'] }],
   binding,
   ...more,
 })
@@ -142,7 +143,7 @@ describe.each(['cpu', 'webgpu'] as const)('on %s', (device) => {
   test('a list beyond its capacity', async () => {
     const part = {
       label: '',
-      format: 'csr',
+      instance: { text: 'csr' },
       buffer: 'x',
       axis: 'j',
       counts: 'counts',
@@ -161,9 +162,8 @@ describe.each(['cpu', 'webgpu'] as const)('on %s', (device) => {
         runtimeFormats: [
           {
             tensor: 'A',
-            format: 'csr',
             args: [],
-            parts: [{ ...part, capacity: { counts: 'counts', width: 4, most: ['div', 'n', 50] } }],
+            parts: [{ ...part, capacity: { counts: 'counts', width: 4, capacity: ['div', 'n', 50] } }],
           },
         ],
       }),

@@ -11,15 +11,11 @@ import { keyOf } from '../../ir/expressions/structural-equality.ts'
 import type { Buffer } from '../../ir/statements/loops.ts'
 import { computeType, INT_RANGE, isFloat, isWord, scalarType } from '../../ir/values/dtype.ts'
 import { HIGHEST, LOWEST } from './interval.ts'
+import { atLeast, constantEnd, type End, end, namedEnd, ZERO } from './symbolic-ends.ts'
 import {
   ANY,
-  atLeast,
-  constantEnd,
-  type End,
-  end,
   isWithin,
   NATURAL,
-  namedEnd,
   type SymbolicInterval,
   symbolic,
   symbolicIntervalOf,
@@ -64,7 +60,6 @@ const oversOf = (operands: readonly Ranged[]): readonly Over[] => {
 }
 const NONE: readonly Over[] = []
 
-const ZERO = constantEnd(0)
 const MOST = constantEnd(HIGHEST)
 
 /** Returns the conditions under which 32 bits do not hold the value of a range. */
@@ -152,9 +147,7 @@ export class Ranges {
     if (e.dtype !== 'index' || e.kind === 'cast' || e.kind === 'call')
       return { ...inRegister(e, exact), overs }
     const over = overOf(e, exact)
-    const holds = (isKnown: boolean, fits: boolean): boolean => isKnown || fits
-    const isExact =
-      holds(exact.knownLo, exact.lo.lo >= LOWEST) && holds(exact.knownHi, exact.hi.hi <= HIGHEST)
+    const isExact = (exact.knownLo || exact.lo.lo >= LOWEST) && (exact.knownHi || exact.hi.hi <= HIGHEST)
     return { ...(isExact ? exact : ANY), overs: over ? [...overs, over] : overs }
   }
 

@@ -18,7 +18,8 @@ import { allocations } from '../../ir/statements/definitions.ts'
 import type { Kernel3, Launch, Stmt } from '../../ir/statements/loops.ts'
 import { type Body, bodiesOf, exprsOf, piecesOf } from '../../ir/statements/tree.ts'
 import { type Over, overOf, Ranges, type Scope, scopeOf } from './expression-ranges.ts'
-import { constantEnd, type End, type SymbolicInterval, symbolic } from './symbolic-interval.ts'
+import { constantEnd, type End } from './symbolic-ends.ts'
+import { type SymbolicInterval, symbolic } from './symbolic-interval.ts'
 
 /** Sizes are rejected if all of `when` are positive and an end is out of range. */
 export interface RangeCheck {

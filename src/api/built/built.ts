@@ -1,4 +1,6 @@
 /** Compiled kernels as functions: under a fixed schedule, or with a schedule selected for each binding (`dispatch/family.ts`). */
+import type { Plan } from '../../plan/schema.ts'
+import { writePlan } from '../../plan/write.ts'
 import type { Bound } from '../../run/bind/index.ts'
 import type { Compilation } from '../../run/compile/compile.ts'
 import type { Program, Sources } from '../../run/compile/compiled-program.ts'
@@ -186,6 +188,11 @@ export class Built extends Callable<
   /** @internal */
   get compilation(): Compilation {
     return this.code.compilation
+  }
+
+  /** The plan as JSON, which `loadPlan` and other runtimes execute without the compiler. @throws SptError as `code` */
+  get plan(): Plan {
+    return writePlan(this.program.plan)
   }
 
   /** @internal */

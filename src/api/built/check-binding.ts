@@ -5,13 +5,13 @@ import type { Kernel1 } from '../../ir/coordinates/stage1.ts'
 import type { RefOptions } from '../../reference/index.ts'
 import { type Bound, bindInputs } from '../../run/bind/index.ts'
 import { bindParams } from '../../run/bind/sizes/bound-sizes.ts'
-import { checkFits, type Executable, type Program } from '../../run/execution/execute.ts'
+import { checkFits, type Executable } from '../../run/execution/execute.ts'
 import type { ExplainOptions } from '../../run/explain/index.ts'
 import type { Device } from '../../runtime/device.ts'
 import { expectArgument, expectOptions, nameText } from '../inputs/argument-checks.ts'
 import { type RunInputs, valuesIn } from '../inputs/bound-inputs.ts'
 
-type Planned = Pick<Program, 'device' | 'plan'>
+type Planned = Parameters<typeof checkFits>[0]
 
 /** Bytes of the buffers of a plan, computed from sizes. Throws SptError `bind/…`, and as `checkFits`. */
 export function fittingBytes(

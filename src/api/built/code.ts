@@ -30,7 +30,7 @@ export class CompiledCode {
   }
 
   static async of(compilation: Compilation, device: Device, sources: Sources): Promise<CompiledCode> {
-    const program = await compileOn(device, compilation.planFor(lanesOf(device)), sources)
+    const program = await compileOn(device, compilation, sources)
     return new CompiledCode(compilation, program)
   }
 
@@ -58,12 +58,12 @@ export class CompiledCode {
   }
 
   estimateBytes(inputs: RunInputs): number {
-    const { kernel } = this.compilation
+    const { kernel } = this.program.plan
     return fittingBytes(this.program, kernel, valuesIn(kernel, inputs))
   }
 
   bindOnHost(inputs: RunInputs): Bound {
-    return bindWithin(this.program, this.compilation.kernel, inputs)
+    return bindWithin(this.program, this.program.plan.kernel, inputs)
   }
 
   release(): void {

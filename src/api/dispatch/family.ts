@@ -8,6 +8,7 @@ import {
 } from '../../ast/diagnostics/diagnostic.ts'
 import { appliedName } from '../../ast/print/message-text.ts'
 import { getOrAddPromise } from '../../ir/memoize.ts'
+import { checkedPlan } from '../../plan/launch-plan.ts'
 import type { Bound } from '../../run/bind/index.ts'
 import type { Compilation } from '../../run/compile/compile.ts'
 import { runOn, type Sources } from '../../run/compile/compiled-program.ts'
@@ -121,7 +122,7 @@ export class ScheduleFamily<K extends Selectable<K>> implements Family {
     const plan = this.#planOf(kernel)
     const stored = kernel.compilation.kernel
     return fittingBytes(
-      { device: this.device, plan },
+      { device: this.device, plan: checkedPlan(plan) },
       stored,
       valuesIn(stored, selector.inputsOf({ kernel })),
     )
@@ -263,7 +264,7 @@ export class ScheduleFamily<K extends Selectable<K>> implements Family {
       bind: () => {
         // `build` reports errors of lowering.
         const plan = resultOrError(() => this.#planOf(kernel))
-        const on = plan instanceof SptError ? null : { device, plan }
+        const on = plan instanceof SptError ? null : { device, plan: checkedPlan(plan) }
         return bindWithin(on, compilation.kernel, selector.inputsOf(selected))
       },
       label: selected.text,

@@ -4,14 +4,18 @@ import type { SptProgram } from '../../api/programs/program.ts'
 import { escapeLine } from '../../ast/diagnostics/render.ts'
 import { orList } from '../../ast/diagnostics/suggest.ts'
 import type { ArgSpec, Entry } from '../../backends/module.ts'
+import { DEVICE_KINDS } from '../../backends/target.ts'
 import { rejectSharedOverflowAt } from '../../backends/targets/cuda/limits.ts'
-import { type ModuleText, TARGET_NAMES, TARGETS } from '../../backends/targets/index.ts'
+import { type ModuleText, TARGET_NAMES, TARGETS, targetOf } from '../../backends/targets/index.ts'
 import { makeFolder } from '../../cache/disk-cache.ts'
 import { withFileErrors } from '../../io/node-files.ts'
 import { binary, type Expr } from '../../ir/expressions/expr.ts'
 import { rewriteExpr } from '../../ir/expressions/expr-tree.ts'
 import { printExpr } from '../../ir/print/print-stage2.ts'
 import type { Clear, Kernel3, Launch } from '../../ir/statements/loops.ts'
+import { writePlan } from '../../plan/write.ts'
+import { planOn } from '../../run/compile/compiled-program.ts'
+import { describedDevice } from '../../run/compile/described-device.ts'
 import type { CommandSpec } from '../arguments/command.ts'
 import {
   BIND,
@@ -31,7 +35,8 @@ import { checkNames } from '../run/bind-options.ts'
 import type { KernelRequest } from '../scheduled-kernel.ts'
 import { isDispatched, reportRejectedDefault, withKernel } from '../scheduled-kernel.ts'
 
-const TARGET_LIST = orList(TARGET_NAMES)
+const TARGETS_AND_PLAN = [...TARGET_NAMES, 'plan'] as const
+const TARGET_LIST = orList(TARGETS_AND_PLAN)
 
 export const emit: CommandSpec = {
   name: 'emit',
@@ -39,7 +44,11 @@ export const emit: CommandSpec = {
   count: [1, 1],
   summary: 'Print the code of a kernel for a target',
   options: [
-    { flags: '--target <T>', about: TARGET_LIST },
+    {
+      flags: '--target <T>',
+      about: `${TARGET_LIST} (a JSON file that spt run --plan and other runtimes execute)`,
+    },
+    { flags: '--device <D>', about: 'For --target plan: cpu, webgpu or cuda (default: cpu)' },
     KERNEL,
     schedule(
       'A schedule: gpu, or gpu(8, 32) with arguments (default: cpu for js and gpu for other targets if legal; auto with --bind, --size or device facts)',
@@ -65,13 +74,19 @@ export const emit: CommandSpec = {
   examples: [
     'spt emit kernel.spt --target cuda --out kernel.cu',
     'spt emit kernel.spt --target wgsl --out shaders/',
+    'spt emit kernel.spt --target plan --device webgpu --out kernel.json',
     'spt emit kernel.spt --target cuda --schedule auto --size d=128 --capability 9.0 --processors 132',
     "spt emit kernel.spt --target wgsl --schedule auto --size d=64 --size 'nnz(A)=1000000'",
     'spt emit kernel.spt --target cuda --schedule auto --bind A=graph.mtx --size d=128 --capability 9.0 --processors 132',
   ],
   async run(call) {
-    const target = call.choice('target', TARGET_NAMES)
-    if (target === undefined) return call.reject('--target is missing', { expected: TARGET_LIST })
+    const asked = call.choice('target', TARGETS_AND_PLAN)
+    if (asked === undefined) return call.reject('--target is missing', { expected: TARGET_LIST })
+    const isPlan = asked === 'plan'
+    const device = call.choice('device', DEVICE_KINDS)
+    if (!isPlan && device !== undefined)
+      return call.reject('--device is for --target plan', { expected: `--target plan --device ${device}` })
+    const target = isPlan ? targetOf({ kind: device ?? 'cpu' }) : asked
     const { scheduleDevice, parallel, lowering, extension } = TARGETS[target]
     const isSelecting = ['schedule', ...SELECTION_OPTIONS].some((o) => call.flag(o))
     const work = async (
@@ -93,6 +108,14 @@ export const emit: CommandSpec = {
       reportRejectedDefault(call, scheduled)
       return withForm(kernel, availableForms, (k, forms) => {
         const emitted = parallel ? k.parallel() : k.sequential()
+        if (isPlan) {
+          const on = describedDevice(device ?? 'cpu', new Set(call.many('feature')))
+          const plan = planOn(on, emitted.compilation, { sources: program.sources, wide: call.flag('wide') })
+          return {
+            program,
+            texts: [{ name: plan.name, text: `${JSON.stringify(writePlan(plan), null, 1)}\n` }],
+          }
+        }
         const modules = emitted.emit(target, { wide: call.flag('wide') })
         if (sizes.capability !== undefined)
           for (const m of modules) for (const e of m.entries) rejectSharedOverflowAt(sizes.capability, e)
@@ -115,7 +138,7 @@ export const emit: CommandSpec = {
         expected: 'a folder, for one file per module',
         hint: `--out ${out.slice(0, -extname(out).length)}/`,
       })
-    const files = await outputFiles(out, isFolder, texts, extension)
+    const files = await outputFiles(out, isFolder, texts, isPlan ? '.json' : extension)
     // Checked here, because names of files in a folder depend on the modules.
     await checkSources(
       call,

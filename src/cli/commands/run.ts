@@ -21,6 +21,7 @@ import { EXIT } from '../output/failure.ts'
 import { size } from '../output/figures.ts'
 import { bindOptions, checkOutputs, paddingOf, sizeOptions } from '../run/bind-options.ts'
 import { PhaseTimer, warmUp } from '../run/phase-timer.ts'
+import { runPlan } from '../run/plan-run.ts'
 import { builtFormats, type Report, reportJson, reportText } from '../run/run-report.ts'
 import { conversions, duplicatesIn, sparseSizes } from '../run/sparse-sizes.ts'
 import { reportRejectedDefault, withKernel } from '../scheduled-kernel.ts'
@@ -33,10 +34,11 @@ const MAX_REPEAT = 1_000_000
 
 export const run: CommandSpec = {
   name: 'run',
-  args: 'FILE',
-  count: [1, 1],
+  args: '[FILE]',
+  count: [0, 1],
   summary: 'Run a kernel on data',
   options: [
+    { flags: '--plan <FILE>', about: 'Run a plan of spt emit --target plan instead of FILE', file: 'read' },
     KERNEL,
     SCHEDULE,
     BIND,
@@ -64,8 +66,13 @@ export const run: CommandSpec = {
     'spt run kernel.spt --bind A=graph.npz#adjacency --size d=64 --device webgpu --repeat 20 --json',
     'spt run kernel.spt --bind A=model.safetensors#layer.0.weight --size d=64',
     'spt run kernel.spt --bind A=a.mtx --bind B=b.npy --out C=c.npy',
+    'spt run --plan kernel.json --bind A=a.mtx --bind B=b.npy --out C=c.npy',
   ],
   async run(call) {
+    const plan = call.one('plan')
+    if (plan !== undefined) return runPlan(call, plan)
+    if (call.args.length === 0)
+      return call.reject('FILE is missing', { expected: 'a .spt file, or --plan FILE' })
     const kind = call.choice('device', DEVICE_KINDS) ?? 'cpu'
     const repeat = call.integer('repeat', 1, MAX_REPEAT) ?? DEFAULT_REPEAT
     const { files, seed } = bindOptions(call)

@@ -156,7 +156,7 @@ export interface FillFactor {
 }
 
 /** Products that a step skips where a tensor has its fill value 0, although the kernel as written evaluates them. */
-interface SkippedProduct {
+export interface SkippedProduct {
   /** The step, for messages. */
   readonly by: string
   readonly tensor: string

@@ -6,26 +6,30 @@ import type { DeviceKind, TextOptions } from '../../backends/target.ts'
 import { emit, type ModuleText, TARGETS, targetOf } from '../../backends/targets/index.ts'
 import type { Kernel3, Launch } from '../../ir/statements/loops.ts'
 import { walkStmts } from '../../ir/statements/tree.ts'
-import { type Arena, packBuffers } from '../../lower/launches/buffer-packing.ts'
+import { packBuffers } from '../../lower/launches/buffer-packing.ts'
 import type { LowerOptions } from '../../lower/passes.ts'
+import { type LaunchPlan, launchPlan } from '../../plan/launch-plan.ts'
+import { checkDevice } from '../../plan/read.ts'
 import type { Command, CompiledModule, Device, DeviceBuffer } from '../../runtime/device.ts'
 import { isWord } from '../../runtime/webgpu/widened-elements.ts'
 import { coordStepsKey } from '../../schedule/coordinates/steps.ts'
 import type { Bound } from '../bind/index.ts'
+import { hasWideIndices } from '../execution/index-ranges.ts'
 import type { Compilation } from './compile.ts'
-import { checkLimits } from './device-limits.ts'
+import type { DeviceProperties } from './described-device.ts'
+import { checkLimits, needsOf } from './device-limits.ts'
 
-export function lanesOf(device: Device): LowerOptions {
+export function lanesOf(device: DeviceProperties): LowerOptions {
   const { lanes } = device.limits
   if (device.kind !== 'webgpu' || lanes === undefined) return TARGETS[targetOf(device)].lowering
   // WGSL's uniformity analysis is per block, not per lane.
   return { lanes, together: true }
 }
 
-export const textOptions = (device: Device): TextOptions => ({ f16: !isWord(device, 'f16') })
+export const textOptions = (device: DeviceProperties): TextOptions => ({ f16: !isWord(device, 'f16') })
 
 /** Throws `device/no-instruction` if a text uses instructions or memories that the device lacks. */
-function checkCapabilities(device: Device, { capabilities = [] }: ModuleText): void {
+function checkCapabilities(device: DeviceProperties, { capabilities = [] }: ModuleText): void {
   const missing = capabilities.find((c) => !device.features.has(c.name))
   if (!missing) return
   failAs('device/no-instruction', {
@@ -45,9 +49,7 @@ export interface Instead {
 export interface Program {
   readonly device: Device
   /** The plan for this device; small arrays may be packed into arenas. */
-  readonly plan: Kernel3
-  readonly arenas: readonly Arena[]
-  readonly texts: readonly ModuleText[]
+  readonly plan: LaunchPlan
   /** Sources into which the plan's spans point. */
   readonly sources: Sources
   /** Compiled modules by entry name. */
@@ -56,23 +58,76 @@ export interface Program {
   readonly live: boolean
   /** Returns commands to run instead of the plan's steps, given the device memory; undefined for ordinary plans. */
   readonly instead?: ((bound: Bound, memory: ReadonlyMap<string, DeviceBuffer>) => Instead) | undefined
-  /** Returns the program with 64-bit indices, compiled on first use. Throws SptError `device/compile`. */
-  wide(): Promise<Program>
+  /** Returns the program with 64-bit indices, compiled on first use; undefined if there is none. Throws SptError `device/compile`. */
+  readonly wide?: (() => Promise<Program>) | undefined
   /** Frees the compiled modules of both widths. */
   release(): void
 }
 
 /**
- * Compiles the code of a plan. With `sources`, faults of its kernels name source lines. Throws SptError `device/compile`,
+ * Compiles a kernel for a device. With `sources`, faults of its kernels name source lines. Throws SptError `device/compile`,
  * `device/no-instruction`, `emit/…`, `plan/…`.
  */
 export async function compileOn(
   device: Device,
-  whole: Kernel3,
+  compilation: PlanSource,
   sources: Sources = new Map(),
 ): Promise<Program> {
-  const packed = packBuffers(whole, device.limits.maxBuffersPerLaunch)
-  const { plan, arenas } = packed
+  const planOf = planner(device, compilation, sources)
+  return programOf(device, planOf(false), sources, hasWideIndices(device) ? () => planOf(true) : undefined)
+}
+
+type PlanSource = Pick<Compilation, 'kernel' | 'planFor' | 'place'>
+
+/** Returns the plan of a kernel for the properties of a device. Throws SptError `device/no-instruction`, `emit/…`, `plan/…`. */
+export const planOn = (
+  device: DeviceProperties,
+  compilation: PlanSource,
+  { sources = new Map(), wide = false }: { readonly sources?: Sources; readonly wide?: boolean } = {},
+): LaunchPlan => planner(device, compilation, sources)(wide)
+
+function planner(
+  device: DeviceProperties,
+  compilation: PlanSource,
+  sources: Sources,
+): (wide: boolean) => LaunchPlan {
+  const packed = packBuffers(compilation.planFor(lanesOf(device)), device.limits.maxBuffersPerLaunch)
+  return (wide) => {
+    const texts = withPlaces(
+      emit(packed.plan, targetOf(device), { ...textOptions(device), wide }),
+      packed.plan,
+      sources,
+    )
+    for (const t of texts) checkCapabilities(device, t)
+    checkLimits(device, packed)
+    const dtypes = new Set(packed.plan.buffers.map((b) => b.dtype))
+    return launchPlan({
+      kernel: compilation.kernel,
+      schedule: compilation.place.schedule,
+      stage3: packed.plan,
+      arenas: packed.arenas,
+      device: device.kind,
+      index: wide ? 64 : 32,
+      needs: needsOf(device, packed, texts),
+      words: [...dtypes].filter((t) => isWord(device, t)),
+      texts,
+    })
+  }
+}
+
+/** Compiles a plan that was read from JSON. Throws SptError `device/compile`, `plan/other-device`, `plan/missing-feature`, `plan/limit`. */
+export async function loadOn(device: Device, plan: LaunchPlan): Promise<Program> {
+  checkDevice(plan, device)
+  return programOf(device, plan)
+}
+
+/** Compiles the texts of a plan. `wide` returns the same plan with 64-bit indices. */
+async function programOf(
+  device: Device,
+  plan: LaunchPlan,
+  sources: Sources = new Map(),
+  wide?: () => LaunchPlan,
+): Promise<Program> {
   const allModules: CompiledModule[] = []
   let live = true
   let wideProgram: Promise<Program> | undefined
@@ -80,30 +135,23 @@ export async function compileOn(
     live = false
     for (const m of allModules.splice(0)) m.release()
   }
-  const wide = (): Promise<Program> => (wideProgram ??= compile(true))
-  const compile = async (isWide: boolean): Promise<Program> => {
-    const options = { ...textOptions(device), wide: isWide }
-    const texts = withPlaces(emit(plan, targetOf(device), options), plan, sources)
-    for (const t of texts) checkCapabilities(device, t)
-    checkLimits(device, packed)
-    const compiled = await Promise.all(texts.map((t) => device.compile(t)))
+  const compile = async (own: LaunchPlan): Promise<Program> => {
+    const compiled = await Promise.all(own.texts.map((t) => device.compile(t)))
     allModules.push(...compiled)
     if (!live) release()
     return {
       device,
-      plan,
-      arenas,
-      texts,
+      plan: own,
       sources,
       modules: new Map(compiled.flatMap((m) => m.text.entries.map((e) => [e.name, m] as const))),
       get live() {
         return live
       },
-      wide,
+      wide: wide && (() => (wideProgram ??= compile(wide()))),
       release,
     }
   }
-  return compile(false)
+  return compile(plan)
 }
 
 /** Sources of the program by name, into which spans point. */

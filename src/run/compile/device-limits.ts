@@ -7,17 +7,42 @@ import {
   rejectSharedOverflow,
   sharedArrays,
 } from '../../backends/memory/shared-memory-liveness.ts'
-import { TARGETS, targetOf } from '../../backends/targets/index.ts'
+import { type ModuleText, TARGETS, targetOf } from '../../backends/targets/index.ts'
 import type { Buffer, Kernel3, Launch } from '../../ir/statements/loops.ts'
 import { buffersOf, type PackedPlan } from '../../lower/launches/buffer-packing.ts'
-import type { Device } from '../../runtime/device.ts'
+import type { PlanNeeds } from '../../plan/schema.ts'
 import { storedBytes } from '../../runtime/webgpu/widened-elements.ts'
+import type { DeviceProperties } from './described-device.ts'
 
 /** Bytes per element of `b` in device memory. */
-export const elementBytes = (device: Device, b: Buffer): number => storedBytes(device, b.dtype)
+export const elementBytes = (device: DeviceProperties, b: Pick<Buffer, 'dtype'>): number =>
+  storedBytes(device, b.dtype)
+
+/** Returns the properties of a device that the launches and texts of a plan require. */
+export function needsOf(
+  device: DeviceProperties,
+  { plan }: PackedPlan,
+  texts: readonly ModuleText[],
+): PlanNeeds {
+  const launches = plan.steps.filter((s) => s.kind === 'launch')
+  const most = (of: (l: Launch) => number): number => Math.max(0, ...launches.map(of))
+  const enabled = texts.flatMap((t) => [...t.text.matchAll(/^enable (\w+);/gm)].map((m) => m[1]!))
+  const features = new Set([
+    ...texts.flatMap((t) => (t.capabilities ?? []).map((c) => c.name)),
+    ...enabled.map((name) => (name === 'f16' ? 'shader-f16' : name)),
+  ])
+  return {
+    features: [...features],
+    buffersPerLaunch: most((l) => buffersOf(plan, l).length),
+    threadsPerBlock: most((l) => l.block[0] * l.block[1] * l.block[2]),
+    block: [most((l) => l.block[0]), most((l) => l.block[1]), most((l) => l.block[2])],
+    sharedBytes: most((l) => sharedBytesOf(device, l)),
+    ...(features.has('subgroups') && device.limits.lanes !== undefined && { lanes: device.limits.lanes }),
+  }
+}
 
 /** Throws SptError `plan/block-too-large`, `plan/shared-too-large` or `plan/too-many-buffers` if a launch exceeds a limit. */
-export function checkLimits(device: Device, packed: PackedPlan): void {
+export function checkLimits(device: DeviceProperties, packed: PackedPlan): void {
   for (const step of packed.plan.steps) {
     if (step.kind === 'clear') continue
     checkBlock(device, step)
@@ -26,7 +51,7 @@ export function checkLimits(device: Device, packed: PackedPlan): void {
   }
 }
 
-function checkBlock(device: Device, { name, block }: Launch): void {
+function checkBlock(device: DeviceProperties, { name, block }: Launch): void {
   const threads = block[0] * block[1] * block[2]
   const { maxThreadsPerBlock, maxBlockDim } = device.limits
   const along = block.findIndex((n, k) => n > maxBlockDim[k]!)
@@ -44,18 +69,21 @@ function checkBlock(device: Device, { name, block }: Launch): void {
   })
 }
 
-function checkShared(device: Device, launch: Launch): void {
-  const arrays = sharedArrays(launch, (b) => elementBytes(device, b))
-  const total = TARGETS[targetOf(device)].reusesShared
+const sharedArraysOf = (device: DeviceProperties, launch: Launch) =>
+  sharedArrays(launch, (b) => elementBytes(device, b))
+const sharedBytesOf = (device: DeviceProperties, launch: Launch): number =>
+  TARGETS[targetOf(device)].reusesShared
     ? allocateShared(launch).bytes
-    : arrays.reduce((n, b) => n + b.bytes, 0)
-  rejectSharedOverflow(launch.name, total, arrays, {
+    : sharedArraysOf(device, launch).reduce((n, b) => n + b.bytes, 0)
+
+function checkShared(device: DeviceProperties, launch: Launch): void {
+  rejectSharedOverflow(launch.name, sharedBytesOf(device, launch), sharedArraysOf(device, launch), {
     limit: device.limits.maxSharedBytes,
     holder: `${device.name} has`,
   })
 }
 
-function checkBuffers(device: Device, plan: Kernel3, launch: Launch): void {
+function checkBuffers(device: DeviceProperties, plan: Kernel3, launch: Launch): void {
   const used = buffersOf(plan, launch)
   const limit = device.limits.maxBuffersPerLaunch
   const nests = [...new Set(launch.body.flatMap((s) => (s.kind === 'for' ? [s.nest] : [])))]
@@ -78,7 +106,7 @@ function fissionOf({ body }: Launch): string | undefined {
 }
 
 /** Throws SptError `run/requirement` if the sizes violate a requirement of the schedule. */
-export function checkFacts(plan: Kernel3, sizes: ReadonlyMap<string, number>): void {
+export function checkFacts(plan: Pick<Kernel3, 'name' | 'facts'>, sizes: ReadonlyMap<string, number>): void {
   const broken = brokenFact(plan.facts, sizes)
   if (!broken) return
   failAs('run/requirement', {

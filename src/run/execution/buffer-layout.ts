@@ -1,12 +1,12 @@
 /** Addresses and sizes of a program's buffers in device memory. */
 
 import { HIGHEST } from '../../analysis/integers/interval.ts'
-import { rangeChecks, WIDEST } from '../../analysis/integers/range-checks.ts'
+import { WIDEST } from '../../analysis/integers/range-checks.ts'
 import { failWith } from '../../ast/diagnostics/diagnostic.ts'
 import { countText } from '../../ast/print/message-text.ts'
 import { freeVars } from '../../ir/expressions/expr-tree.ts'
-import type { Buffer } from '../../ir/statements/loops.ts'
 import { evaluate } from '../../ir/values/evaluate.ts'
+import type { CheckedPlan, DeviceArray } from '../../plan/launch-plan.ts'
 import type { Device, DeviceBuffer } from '../../runtime/device.ts'
 import { checkAlloc } from '../../runtime/device-checks.ts'
 import type { Bound } from '../bind/index.ts'
@@ -16,14 +16,14 @@ import { checkRanges, hasWideIndices } from './index-ranges.ts'
 
 /** Location of a kernel's buffer in device memory; `at`: index of its first element. */
 export interface BufferLocation {
-  readonly buffer: Buffer
+  readonly buffer: DeviceArray
   readonly memory: DeviceBuffer
   readonly at: number
 }
 
 /** Name of a buffer for messages; an arena is named after its members. */
-export const labelOf = (program: Program, b: Buffer): string =>
-  program.arenas
+export const labelOf = (program: Program, b: DeviceArray): string =>
+  program.plan.arenas
     .find((a) => a.buffer.name === b.name)
     ?.members.map((m) => m.buffer.name)
     .join(' + ') ?? b.name
@@ -33,11 +33,11 @@ export function placesOf(
   bound: Bound,
   memory: ReadonlyMap<string, DeviceBuffer>,
 ): ReadonlyMap<string, BufferLocation> {
-  const arenas = new Set(program.arenas.map((a) => a.buffer.name))
+  const arenas = new Set(program.plan.arenas.map((a) => a.buffer.name))
   const whole = program.plan.buffers
     .filter((b) => !arenas.has(b.name))
     .map((buffer): BufferLocation => ({ buffer, memory: memory.get(buffer.name)!, at: 0 }))
-  const packed = program.arenas.flatMap((a) =>
+  const packed = program.plan.arenas.flatMap((a) =>
     a.members.map(
       ({ buffer, offset }): BufferLocation => ({
         buffer,
@@ -53,7 +53,7 @@ export function placesOf(
 type Sized = Pick<Bound, 'params'>
 
 /** Returns the number of elements. Throws SptError `plan/too-large` if more than `most`, by default as many as 32 bits address. */
-export function elements(b: Buffer, bound: Sized, most: number = HIGHEST): number {
+export function elements(b: DeviceArray, bound: Sized, most: number = HIGHEST): number {
   const n = b.shape.reduce((size, e) => size * Math.max(0, evaluate(e, bound.params)), 1)
   if (n > most)
     failWith('plan/too-large', `${b.name} has ${countText(n)} elements`, {
@@ -63,7 +63,7 @@ export function elements(b: Buffer, bound: Sized, most: number = HIGHEST): numbe
   return n
 }
 
-export const byteLength = (device: Device, b: Buffer, bound: Sized): number =>
+export const byteLength = (device: Device, b: DeviceArray, bound: Sized): number =>
   elements(b, bound, mostElements(device)) * elementBytes(device, b)
 
 /** The number of elements that code for a device can address. */
@@ -75,7 +75,7 @@ export const mostElements = (device: Pick<Device, 'kind'>): number =>
  * bytes. Throws SptError `plan/too-large`, `plan/overflow`, `device/buffer-too-large`.
  */
 export function checkFits(
-  { device, plan }: Pick<Program, 'device' | 'plan'>,
+  { device, plan }: { readonly device: Device; readonly plan: CheckedPlan },
   params: ReadonlyMap<string, number>,
 ): number {
   checkFacts(plan, params)
@@ -86,7 +86,7 @@ export function checkFits(
     checkAlloc(bytes, b.name, device.limits)
     total += bytes
   }
-  checkRanges({ ...plan, checks: rangeChecks(plan) }, params, hasWideIndices(device))
+  checkRanges(plan, params, hasWideIndices(device))
   return total
 }
 
@@ -98,7 +98,7 @@ export interface Contents {
 }
 
 /** Nonempty buffers of these roles. Arenas are excluded, because they are read-only. */
-function* within({ program, bound, memoryOf }: Contents, roles: readonly Buffer['role'][]) {
+function* within({ program, bound, memoryOf }: Contents, roles: readonly DeviceArray['role'][]) {
   for (const b of program.plan.buffers) {
     const bytes = roles.includes(b.role) ? byteLength(program.device, b, bound) : 0
     if (bytes > 0) yield { memory: memoryOf(b.name), bytes }
@@ -129,7 +129,7 @@ export async function poison(of: Contents): Promise<void> {
 /** Runs `work`, and then restores the contents of the buffers of these roles. */
 export async function preserving<T>(
   of: Contents,
-  roles: readonly Buffer['role'][],
+  roles: readonly DeviceArray['role'][],
   work: () => Promise<T>,
 ): Promise<T> {
   const { device } = of.program

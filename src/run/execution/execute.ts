@@ -2,10 +2,9 @@
  * Execution of a plan on a device: allocations, uploads, fills, and launches with concrete grids. Data that a device cannot hold or launch
  * is rejected here, with the name of the buffer or kernel, before anything runs.
  */
-import { rangeChecks } from '../../analysis/integers/range-checks.ts'
 import { failWith, invariant, withSources } from '../../ast/diagnostics/diagnostic.ts'
 import { Work } from '../../ast/work.ts'
-import type { Buffer } from '../../ir/statements/loops.ts'
+import type { DeviceArray } from '../../plan/launch-plan.ts'
 import {
   type Command,
   type DeviceBuffer,
@@ -34,7 +33,7 @@ import {
 } from './buffer-layout.ts'
 import type { Turns } from './call-queue.ts'
 import { Chained, LentOutputs, type Origin, type ResidentDense, residentOutput } from './external-memory.ts'
-import { checkRanges, hasWideIndices } from './index-ranges.ts'
+import { checkRanges } from './index-ranges.ts'
 import { fullRun, type KernelGraph } from './launch-commands.ts'
 import { lostWrites, overflow } from './overflow-error.ts'
 
@@ -45,9 +44,9 @@ export { checkFits } from './buffer-layout.ts'
 async function fitting(program: Program, { params }: Bound): Promise<Program> {
   checkLive(program)
   checkFacts(program.plan, params)
-  const canBeWide = !program.instead && hasWideIndices(program.device)
-  if (!checkRanges({ ...program.plan, checks: rangeChecks(program.plan) }, params, canBeWide)) return program
-  const wide = await program.wide()
+  const { wide: makeWide } = program
+  if (!checkRanges(program.plan, params, !program.instead && makeWide !== undefined)) return program
+  const wide = await makeWide!()
   // The caller may have released the kernel during the compilation.
   checkLive(wide)
   return wide
@@ -185,7 +184,7 @@ export class Executable {
     return this.#bring((b) => b.role === 'inout')
   }
 
-  async #bring(which: (b: Buffer) => boolean, work?: Work): Promise<void> {
+  async #bring(which: (b: DeviceArray) => boolean, work?: Work): Promise<void> {
     for (const [name, place] of this.#places) {
       const isFixed = !which(place.buffer) || this.#resident.has(name) || this.#isOthers(name)
       const values = this.bound.arrays.get(name)
@@ -298,7 +297,7 @@ export class Executable {
   }
 
   /** Runs `work`, and then restores the contents of the buffers of these roles. */
-  preserving<T>(roles: readonly Buffer['role'][], work: () => Promise<T>): Promise<T> {
+  preserving<T>(roles: readonly DeviceArray['role'][], work: () => Promise<T>): Promise<T> {
     return preserving(this.#contents, roles, work)
   }
 

@@ -257,7 +257,7 @@ export class Chained {
           expected: `a tensor of the device that the kernel was compiled for: ${program.device.name}`,
           hint: 'copy the tensor over the host: await resident.download()',
         })
-      const arena = program.arenas.find((a) => a.members.some((m) => m.buffer.name === name))
+      const arena = program.plan.arenas.find((a) => a.members.some((m) => m.buffer.name === name))
       if (arena)
         failAs('run/resident', {
           message: `${name} of kernel ${bound.kernel.name} shares a buffer with ${arena.members

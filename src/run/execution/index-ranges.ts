@@ -9,22 +9,19 @@ import { failAs } from '../../ast/diagnostics/diagnostic.ts'
 import { TARGETS, targetOf } from '../../backends/targets/index.ts'
 import { freeVars } from '../../ir/expressions/expr-tree.ts'
 import { evaluateSize } from '../../ir/expressions/size-expressions.ts'
-import type { Buffer } from '../../ir/statements/loops.ts'
 import { evaluate } from '../../ir/values/evaluate.ts'
+import type { CheckedPlan, DeviceArray } from '../../plan/launch-plan.ts'
 import type { Device } from '../../runtime/device.ts'
-
-/** A plan with its range checks. */
-interface Checked {
-  readonly name: string
-  readonly buffers: readonly Buffer[]
-  readonly checks: readonly RangeCheck[]
-}
 
 /** True if code for a device of this kind can have 64-bit indices. */
 export const hasWideIndices = (device: Pick<Device, 'kind'>): boolean => TARGETS[targetOf(device)].wideIndices
 
 /** Returns whether a plan needs 64-bit indices for these sizes, which `canBeWide` permits. Throws SptError `plan/overflow`. */
-export function checkRanges(plan: Checked, sizes: ReadonlyMap<string, number>, canBeWide = false): boolean {
+export function checkRanges(
+  plan: CheckedPlan,
+  sizes: ReadonlyMap<string, number>,
+  canBeWide = false,
+): boolean {
   // The ranges of addresses computed from data are unknown.
   const isLarge = canBeWide && plan.buffers.some((b) => elementsOf(b, sizes) > HIGHEST)
   const over = isLarge ? null : overflowOf(plan.checks, sizes, HIGHEST)
@@ -36,7 +33,7 @@ export function checkRanges(plan: Checked, sizes: ReadonlyMap<string, number>, c
 }
 
 /** The number of elements of a buffer; 0 if a size is unknown. */
-function elementsOf({ shape }: Buffer, sizes: ReadonlyMap<string, number>): number {
+function elementsOf({ shape }: DeviceArray, sizes: ReadonlyMap<string, number>): number {
   if (shape.some((e) => [...freeVars(e)].some((v) => !sizes.has(v)))) return 0
   return shape.reduce((size, e) => size * Math.max(0, evaluate(e, sizes)), 1)
 }
@@ -46,7 +43,7 @@ interface Overflow {
   readonly value: number
 }
 
-/** Returns the first check that fails for a greatest index. Checks of unknown sizes hold. */
+/** Returns the first check that fails for a greatest index. A check of an unknown size holds. */
 function overflowOf(
   checks: readonly RangeCheck[],
   sizes: ReadonlyMap<string, number>,
@@ -64,7 +61,7 @@ function overflowOf(
 }
 
 function refuse(
-  plan: Checked,
+  plan: CheckedPlan,
   { check, value }: Overflow,
   sizes: ReadonlyMap<string, number>,
   most: number,

@@ -4,8 +4,9 @@ import { failAs } from '../../ast/diagnostics/diagnostic.ts'
 import { physicalGrid } from '../../backends/grid-folding.ts'
 import { capacityCounts } from '../../ir/coordinates/runtime-lists.ts'
 import type { Expr } from '../../ir/expressions/expr.ts'
-import type { Kernel3, Launch, PlanStep } from '../../ir/statements/loops.ts'
+import type { Clear } from '../../ir/statements/loops.ts'
 import { evaluate } from '../../ir/values/evaluate.ts'
+import type { LaunchPlan, LaunchStep } from '../../plan/launch-plan.ts'
 import type { ArgValue, Command, Device, DeviceBuffer, Graph, Outcome } from '../../runtime/device.ts'
 import type { Bound } from '../bind/index.ts'
 import type { Program } from '../compile/compiled-program.ts'
@@ -14,23 +15,21 @@ export function commandsOf(
   program: Program,
   bound: Bound,
   memory: ReadonlyMap<string, DeviceBuffer>,
-  wanted: (step: PlanStep) => boolean = () => true,
+  wanted: (step: Clear | LaunchStep) => boolean = () => true,
 ): Command[] {
   const { plan, device } = program
   const commands: Command[] = []
-  const bases = program.arenas.flatMap((a) =>
+  const bases = plan.arenas.flatMap((a) =>
     a.members.map((m) => [m.base, evaluate(m.offset, bound.params)] as const),
   )
   const params = new Map([...bound.params, ...bases])
-  const entries = program.texts.flatMap((t) => t.entries)
-  let next = 0
   for (const step of plan.steps) {
     if (step.kind === 'clear') {
       const buffer = memory.get(step.buffer)!
       if (buffer.bytes > 0 && wanted(step)) commands.push({ kind: 'clear', buffer })
       continue
     }
-    const entry = entries[next++]!
+    const { entry } = step
     const grid = wanted(step) ? gridOf(device, step, bound) : undefined
     if (!grid) continue
     const args = entry.args.map((a): ArgValue => {
@@ -46,7 +45,7 @@ export function commandsOf(
 }
 
 /** Buffers in which runs record lost writes and overflows until they are checked. */
-export const reportedBuffers = (plan: Kernel3): ReadonlySet<string> =>
+export const reportedBuffers = (plan: Pick<LaunchPlan, 'runtimeLists' | 'lostWrites'>): ReadonlySet<string> =>
   new Set([...capacityCounts(plan), ...(plan.lostWrites ? [plan.lostWrites.buffer] : [])])
 
 /** Commands of a complete run. If the run can fail, the last launch refers to the outcome. */
@@ -63,7 +62,7 @@ export function fullRun(
 }
 
 /** The physical grid; undefined if the launch is empty. Throws SptError `plan/grid-too-large`. */
-function gridOf(device: Device, launch: Launch, bound: Bound): [number, number, number] | undefined {
+function gridOf(device: Device, launch: LaunchStep, bound: Bound): [number, number, number] | undefined {
   const size = (e: Expr): number => evaluate(e, bound.params)
   const [x, y, z] = launch.grid
   const logical = [size(x), size(y), size(z)] as const

@@ -1,6 +1,6 @@
 /** Several plans of one kernel on the same data: shared memory, and the launches that compute run-time structure. */
-import { readsOf, writesOf } from '../../ir/statements/accesses.ts'
-import type { PlanStep } from '../../ir/statements/loops.ts'
+import type { Clear } from '../../ir/statements/loops.ts'
+import type { LaunchStep } from '../../plan/launch-plan.ts'
 import type { Command, DeviceBuffer } from '../../runtime/device.ts'
 import { callerTensor, isRowMajor } from '../bind/bind-plan.ts'
 import type { Bound } from '../bind/index.ts'
@@ -41,14 +41,17 @@ export function commandsMeasuring(
 ): readonly Command[] {
   const { plan } = program
   const needed = new Set(buffers)
-  const taken = new Set<PlanStep>()
+  const taken = new Set<Clear | LaunchStep>()
   for (const step of plan.steps.toReversed()) {
-    const writes = step.kind === 'clear' ? [step.buffer] : [...writesOf(step.body)]
+    const writes = writtenBy(step)
     if (!writes.some((b) => needed.has(b))) continue
     taken.add(step)
-    for (const b of [...writes, ...(step.kind === 'clear' ? [] : readsOf(step.body))]) needed.add(b)
+    for (const b of [...writes, ...(step.kind === 'clear' ? [] : step.reads)]) needed.add(b)
   }
-  const written = [...taken].flatMap((s) => (s.kind === 'clear' ? [s.buffer] : [...writesOf(s.body)]))
+  const written = [...taken].flatMap(writtenBy)
   const isOwn = plan.buffers.every((b) => b.role === 'local' || !written.includes(b.name))
   return isOwn ? commandsOf(program, bound, memory, (step) => taken.has(step)) : []
 }
+
+const writtenBy = (step: Clear | LaunchStep): readonly string[] =>
+  step.kind === 'clear' ? [step.buffer] : [...step.writes]

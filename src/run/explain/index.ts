@@ -1,11 +1,11 @@
 /** Explanations of kernels: the model of a plan, next to device properties and measurements. `explanation.ts` defines the counts. */
 
 import { instructionsOf } from '../../analysis/instructions/match.ts'
-import { rangeChecks } from '../../analysis/integers/range-checks.ts'
 import { allocateShared, sharedArrays } from '../../backends/memory/shared-memory-liveness.ts'
 import { TARGETS, targetOf } from '../../backends/targets/index.ts'
 import type { Buffer, Kernel3, Launch } from '../../ir/statements/loops.ts'
 import { DTYPE_BYTES } from '../../ir/values/dtype.ts'
+import { checkedPlan } from '../../plan/launch-plan.ts'
 import type { Device, DeviceKind, LaunchCommand } from '../../runtime/device.ts'
 import { type Measurement, measure } from '../../runtime/measure.ts'
 import type { Bound } from '../bind/index.ts'
@@ -34,7 +34,7 @@ export type * from './explanation.ts'
 export function explainModel(compilation: Compilation, bound: Bound, kind: DeviceKind): Explanation {
   const plan = compilation.planFor(TARGETS[targetOf({ kind })].lowering)
   checkFacts(plan, bound.params)
-  checkRanges({ ...plan, checks: rangeChecks(plan) }, bound.params, hasWideIndices({ kind }))
+  checkRanges(checkedPlan(plan), bound.params, hasWideIndices({ kind }))
   const steps = stepsOf(compilation, plan, bound, kind, (b) => DTYPE_BYTES[b.dtype])
   return explanation(compilation, plan, bound, { kind, name: null }, steps, null)
 }
@@ -60,7 +60,7 @@ async function explained(
   const plan = compilation.planFor(lanesOf(device))
   const model = stepsOf(compilation, plan, bound, device.kind, (b) => elementBytes(device, b))
   const launches = executable.commands.flatMap((c) => (c.kind === 'launch' ? [c] : []))
-  const entries = program.texts.flatMap((t) => t.entries)
+  const entries = program.plan.texts.flatMap((t) => t.entries)
   const total = timed ? await timesOf(executable) : null
   const steps: Explanation['steps'][number][] = []
   let next = 0

@@ -14,6 +14,7 @@ import type { Kernel2, Kernel3, Launch, Stmt } from '../../ir/statements/loops.t
 import { walkStmts } from '../../ir/statements/tree.ts'
 import { isFloat } from '../../ir/values/dtype.ts'
 import type { Monoid } from '../../ir/values/monoid.ts'
+import type { LaunchPlan } from '../../plan/launch-plan.ts'
 import type { RefOptions, RefOutputs, RefSample } from '../../reference/index.ts'
 import { factorsNotFinite } from '../bind/checks/padding-factors.ts'
 import type { Bound } from '../bind/index.ts'
@@ -196,17 +197,6 @@ function isRounded(e: Expr): boolean {
   return e.kind === 'call' && isFloat(e.dtype)
 }
 
-// Precision of a plan's products: instructions may use fewer mantissa bits of a factor than its type has
-// (tf32).
-
-/** Returns the fewest mantissa bits of any product, as an option of the reference; empty if every product is exact in its type. */
-export function precisionOf(plan: Kernel3): Pick<RefOptions, 'precision'> {
-  let precision: number | undefined
-  for (const step of plan.steps)
-    if (step.kind === 'launch')
-      walkStmts(step.body, (s) => {
-        if (s.kind === 'instr' && s.precision !== undefined)
-          precision = Math.min(precision ?? 23, s.precision)
-      })
-  return precision === undefined ? {} : { precision }
-}
+/** The precision of a plan's products as an option of the reference: instructions may keep fewer mantissa bits (tf32). */
+export const precisionOf = ({ precision }: Pick<LaunchPlan, 'precision'>): Pick<RefOptions, 'precision'> =>
+  precision === undefined ? {} : { precision }

@@ -13,9 +13,10 @@ import { resultOrError, SptError } from '../../ast/diagnostics/diagnostic.ts'
 import { packagedLibraries } from '../../io/package/package.ts'
 import { indicesOf, indptrOf, isSparse } from '../../ir/coordinates/axis.ts'
 import type { Kernel1 } from '../../ir/coordinates/stage1.ts'
-import type { Kernel3 } from '../../ir/statements/loops.ts'
 import { evaluate } from '../../ir/values/evaluate.ts'
+import { type LaunchPlan, launchPlan } from '../../plan/launch-plan.ts'
 import type { Bound } from '../../run/bind/index.ts'
+import type { Compilation } from '../../run/compile/compile.ts'
 import type { Program, Sources } from '../../run/compile/compiled-program.ts'
 import { elements } from '../../run/execution/buffer-layout.ts'
 import { lanesOf } from '../../run/execution/execute.ts'
@@ -41,16 +42,30 @@ interface MatchedRoutine {
   readonly pattern: Kernel1
 }
 
-/** A program that calls the routine. @param whole - Stage III of the kernel, whose arrays are used */
-function libraryProgram(device: Device, whole: Kernel3, of: MatchedRoutine, sources: Sources): Program {
+/** A program that calls the routine on the arrays of a kernel. */
+function libraryProgram(
+  device: Device,
+  compilation: Compilation,
+  of: MatchedRoutine,
+  sources: Sources,
+): Program {
+  const whole = compilation.planFor(lanesOf(device))
   const buffers = whole.buffers.filter((b) => b.role !== 'local' && b.name !== whole.lostWrites?.buffer)
-  const plan: Kernel3 = { ...whole, buffers, steps: [], lostWrites: undefined }
+  const plan = launchPlan({
+    kernel: compilation.kernel,
+    schedule: null,
+    stage3: { ...whole, buffers, steps: [], lostWrites: undefined },
+    device: device.kind,
+    index: 32,
+    needs: { features: [], buffersPerLaunch: 0, threadsPerBlock: 0, block: [0, 0, 0], sharedBytes: 0 },
+    arenas: [],
+    words: [],
+    texts: [],
+  })
   let live = true
   const program: Program = {
     device,
     plan,
-    arenas: [],
-    texts: [],
     sources,
     modules: new Map(),
     get live() {
@@ -64,7 +79,6 @@ function libraryProgram(device: Device, whole: Kernel3, of: MatchedRoutine, sour
         free: () => call.release(),
       }
     },
-    wide: async () => program,
     release() {
       live = false
     },
@@ -74,7 +88,7 @@ function libraryProgram(device: Device, whole: Kernel3, of: MatchedRoutine, sour
 
 function operandsOf(
   { match, pattern }: MatchedRoutine,
-  plan: Kernel3,
+  plan: LaunchPlan,
   bound: Bound,
   memory: ReadonlyMap<string, DeviceBuffer>,
 ): Operands {
@@ -192,7 +206,7 @@ function routineOf(kernel: Kernel, device: Device, of: MatchedRoutine): LibraryR
     kernel,
     async compile() {
       const { compilation } = kernel
-      const program = libraryProgram(device, compilation.planFor(lanesOf(device)), of, kernel.sources)
+      const program = libraryProgram(device, compilation, of, kernel.sources)
       return new Built(new CompiledCode(compilation, program))
     },
   }

@@ -1,0 +1,123 @@
+/** Writes a plan as JSON (`schema.ts`). */
+import type { ArgSpec } from '../backends/module.ts'
+import { targetOf } from '../backends/targets/index.ts'
+import type { Param } from '../ir/coordinates/stage1.ts'
+import type { Expr } from '../ir/expressions/expr.ts'
+import { runtimeLists, storedKernel } from './binding-codecs.ts'
+import { expr } from './expressions.ts'
+import { type DeviceArray, type LaunchPlan, type LaunchStep, visitedAxes } from './launch-plan.ts'
+import { planFields } from './plan-codec.ts'
+import {
+  type Expression,
+  type Plan,
+  type PlanArgument,
+  type PlanBinding,
+  type PlanBuffer,
+  type PlanLaunch,
+  type PlanSize,
+  type RuntimeFormat,
+  SCHEMA,
+} from './schema.ts'
+import { sha256 } from './sha256.ts'
+
+const data = (e: Expr): Expression => expr.write(e) as Expression
+
+/** Returns the plan as plain JSON data, without source locations. */
+export function writePlan(plan: LaunchPlan): Plan {
+  const { kernel, needs, checks, facts, lostWrites, precision } = plan
+  const bufferOf = (b: DeviceArray): PlanBuffer => ({
+    name: b.name,
+    dtype: b.dtype,
+    role: b.role,
+    length: data(b.shape[0]!),
+    storage: plan.words.includes(b.dtype) ? 'word' : 'native',
+  })
+  const written: Plan = {
+    schema: SCHEMA,
+    kernel: plan.name,
+    schedule: plan.schedule,
+    index: plan.index,
+    device: plan.device,
+    target: targetOf({ kind: plan.device }),
+    needs,
+    sizes: plan.params.flatMap((p) => (p.kind === 'size' ? [sizeOf(p, plan)] : [])),
+    scalars: plan.params.flatMap(({ name, kind, dtype }) => (kind === 'scalar' ? [{ name, dtype }] : [])),
+    buffers: plan.buffers.map(bufferOf),
+    ...(plan.arenas.length > 0 && {
+      packed: plan.arenas.flatMap((a) =>
+        a.members.map((m) => ({
+          ...bufferOf(m.buffer),
+          in: a.buffer.name,
+          base: m.base,
+          at: data(m.offset),
+        })),
+      ),
+    }),
+    modules: plan.texts.map(({ name, text, capabilities, needs: instr }) => ({
+      name,
+      text,
+      sha256: sha256(text),
+      ...(capabilities && { capabilities: capabilities.map((c) => ({ name: c.name, by: c.by })) }),
+      ...(instr && { needs: { instr: instr.instr, version: instr.version } }),
+    })),
+    steps: plan.steps.map((s) => (s.kind === 'clear' ? { clear: s.buffer } : launchOf(s, plan))),
+    checks: checks.map((c) => ({
+      ...(c.when.length > 0 && { when: c.when }),
+      ...(c.least !== undefined && { least: c.least }),
+      ...(c.most !== undefined && { most: c.most }),
+      ...(c.isWord && { word: true }),
+      what: c.what,
+      ...(c.isCount && { counts: true }),
+      launch: c.launch,
+      text: c.text,
+      names: c.names,
+    })),
+    ...(facts &&
+      facts.length > 0 && { facts: facts.map(({ size, relation, by }) => ({ size, relation, by })) }),
+    ...(lostWrites && { lostWrites }),
+    ...(precision !== undefined && { precision }),
+    ...(plan.runtimeLists && {
+      runtimeFormats: plan.runtimeLists.map((l) => runtimeLists.write(l) as RuntimeFormat),
+    }),
+    binding: storedKernel.write({ ...kernel, visited: visitedAxes(kernel) }) as PlanBinding,
+  }
+  return planFields.write(written) as Plan
+}
+
+function sizeOf({ name, measured }: Param, { kernel, arenas }: LaunchPlan): PlanSize {
+  if (arenas.some((a) => a.members.some((m) => m.base === name))) return { name, from: 'packed' }
+  if (!kernel.params.some((p) => p.name === name)) return { name, from: 'counted' }
+  return { name, from: measured ? 'measured' : 'caller' }
+}
+
+function launchOf({ name, grid, entry, reads, writes }: LaunchStep, { texts }: LaunchPlan): PlanLaunch {
+  const [x, y, z] = grid
+  return {
+    launch: name,
+    module: texts.findIndex((t) => t.entries.includes(entry)),
+    grid: [data(x), data(y), data(z)],
+    block: entry.block,
+    ...(entry.sharedBytes > 0 && { shared: entry.sharedBytes }),
+    ...(entry.cluster && { cluster: entry.cluster }),
+    ...(entry.waits && { waits: true }),
+    ...(entry.place !== undefined && { place: entry.place }),
+    args: entry.args.map(argumentOf),
+    reads: [...reads],
+    writes: [...writes],
+  }
+}
+
+function argumentOf(a: ArgSpec): PlanArgument {
+  if (a.kind === 'buffer') return { buffer: a.name, dtype: a.dtype, access: a.access }
+  if (a.kind === 'scalar') return { scalar: a.name, dtype: a.dtype }
+  const { rows, columns, box, swizzle } = a.matrix
+  return {
+    matrix: a.name,
+    of: a.buffer,
+    dtype: a.dtype,
+    rows: data(rows),
+    columns: data(columns),
+    box,
+    swizzle,
+  }
+}

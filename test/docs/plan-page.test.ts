@@ -1,0 +1,32 @@
+/** The reference page of plans names every field, and its example is what the compiler writes. */
+import { readFileSync, writeFileSync } from 'node:fs'
+import { expect, test } from 'vitest'
+import { load } from '../../src/node.ts'
+import { writePlan } from '../../src/plan/write.ts'
+import { planOn } from '../../src/run/compile/compiled-program.ts'
+import { describedDevice } from '../../src/run/compile/described-device.ts'
+
+const PAGE = 'docs/reference/plan.md'
+const page = readFileSync(PAGE, 'utf8')
+
+test('every field of the schema is on the page', () => {
+  const schema = readFileSync('src/plan/schema.ts', 'utf8')
+  const fields = [...schema.matchAll(/readonly (\w+)\??: /g)].map((m) => m[1]!)
+  expect(fields.length).toBeGreaterThan(60)
+  expect(
+    [...new Set(fields)].filter((f) => !page.includes(`\`${f}\``) && !page.includes(`"${f}": `)),
+  ).toEqual([])
+})
+
+test('the example is the plan of its kernel', async () => {
+  const kernel = (await load('kernels/spmv.spt')).kernel('spmv').schedule('cpu')
+  const plan = planOn(describedDevice('cpu', new Set()), kernel.sequential().compilation)
+  const { binding: _, ...written } = writePlan(plan)
+  const example = JSON.stringify(written, null, 1)
+  const renewed = page.replace(
+    /(## Example[\s\S]*```json\n)[\s\S]*?\n```/,
+    (_all, head: string) => `${head}${example}\n\`\`\``,
+  )
+  if (process.env.UPDATE_GOLDEN === '1') writeFileSync(PAGE, renewed)
+  else expect(page).toBe(renewed)
+})

@@ -1,0 +1,152 @@
+/** Plans from JSON: loaded, run, and rejected with a reason. */
+import { readFileSync } from 'node:fs'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { SptError } from '../../src/ast/diagnostics/diagnostic.ts'
+import {
+  coords,
+  type Device,
+  dense,
+  devices,
+  load,
+  loadPlan,
+  readTensor,
+  writeTensor,
+} from '../../src/node.ts'
+import { readPlan } from '../../src/plan/read.ts'
+import type { Plan } from '../../src/plan/schema.ts'
+import { sha256 } from '../../src/plan/sha256.ts'
+import { checkRanges } from '../../src/run/execution/index-ranges.ts'
+import { Folder, spt } from '../cli/support.ts'
+
+let cpu: Device
+let plan: Plan
+const A = coords(
+  [3, 4],
+  [
+    [0, 0, 2],
+    [0, 2, 1],
+  ],
+  [5, 6, 7],
+)
+const B = dense([4, 2], [1, 2, 3, 4, 5, 6, 7, 8])
+const C = [35, 46, 0, 0, 21, 28]
+beforeAll(async () => {
+  cpu = await devices.cpu()
+  const kernel = (await load('kernels/spmm.spt')).kernel('spmm')
+  const compiled = await kernel.schedule('hyb', 1, 1).build(cpu)
+  plan = JSON.parse(JSON.stringify(compiled.plan)) as Plan
+  compiled.release()
+})
+afterAll(() => cpu.dispose())
+
+test('a plan with several parts is loaded, bound, updated and read', async () => {
+  const fn = await loadPlan(plan, cpu)
+  expect([...(await fn.run({ tensors: { A, B } })).C!.values!]).toEqual(C)
+  const bound = await fn.bind({ tensors: { A, B } })
+  await bound.set('A', [50, 60, 70])
+  await bound.run()
+  expect([...(await bound.get('C')).values!]).toEqual(C.map((x) => 10 * x))
+  expect(Object.keys(await bound.outputs())).toEqual(['C'])
+  await expect(bound.get('D')).rejects.toThrow('api/unknown-buffer')
+  await expect(fn.run({ tensors: { A } })).rejects.toThrow('bind/')
+  bound.free()
+  fn.release()
+})
+
+type Changed = { -readonly [F in keyof Plan]: Plan[F] }
+const changed = (change: (p: Changed) => void): unknown => {
+  const copy = structuredClone(plan) as Changed
+  change(copy)
+  return copy
+}
+const first = <T>(xs: readonly T[], change: object): readonly T[] => [
+  { ...xs[0]!, ...change },
+  ...xs.slice(1),
+]
+
+test.each<[string, string, (p: Changed) => void]>([
+  ['plan/version', 'sparsetile-plan/2', (p) => Object.assign(p, { schema: 'sparsetile-plan/2' })],
+  ['plan/malformed', 'schema of the plan', (p) => Object.assign(p, { schema: 'other/1' })],
+  ['plan/hash', 'modules[0]', (p) => (p.modules = first(p.modules, { text: `${p.modules[0]!.text} ` }))],
+  ['plan/malformed', 'buffers[0].length', (p) => (p.buffers = first(p.buffers, { length: null }))],
+  ['plan/malformed', 'buffers[0].length', (p) => (p.buffers = first(p.buffers, { length: ['add', 'm'] }))],
+  ['plan/malformed', 'buffers[0].length', (p) => (p.buffers = first(p.buffers, { length: 'nowhere' }))],
+  ['plan/malformed', 'buffers[0].colour', (p) => (p.buffers = first(p.buffers, { colour: 'red' }))],
+  ['plan/malformed', 'steps[0].clear', (p) => (p.steps = [{ clear: 'nowhere' }, ...p.steps])],
+  ['plan/malformed', 'binding.axes', (p) => (p.binding = { ...p.binding, axes: 3 } as never)],
+  [
+    'plan/malformed',
+    'binding.axes[0].kind',
+    (p) => (p.binding = { ...p.binding, axes: [{ kind: 'round' }] }),
+  ],
+  ['plan/other-device', 'is a cpu device', (p) => (p.device = 'cuda')],
+  ['plan/missing-feature', 'magic', (p) => (p.needs = { ...p.needs, features: ['magic'] })],
+  ['plan/limit', 'threads', (p) => (p.needs = { ...p.needs, lanes: 64 })],
+])('%s: %s', async (code, text, change) => {
+  const error = await loadPlan(changed(change) as Plan, cpu).catch((e: unknown) => e)
+  expect(error).toBeInstanceOf(SptError)
+  expect((error as SptError).message).toContain(code)
+  expect((error as SptError).message).toContain(text)
+})
+
+test('no value makes the reader fail otherwise', async () => {
+  const fields = Object.keys(plan)
+  for (const value of [null, 7, 'x', [], {}, [null], [[]], true])
+    for (const field of fields) {
+      const error = await loadPlan({ ...plan, [field]: value } as never, cpu).catch((e: unknown) => e)
+      if (error instanceof Error)
+        expect(error, `${field} = ${JSON.stringify(value)}`).toBeInstanceOf(SptError)
+    }
+  for (const value of [null, 7, 'x', []])
+    await expect(loadPlan(value as never, cpu)).rejects.toThrow('plan/malformed')
+})
+
+test('sizes beyond 32 bits are rejected before a run', () => {
+  const sizes = (m: number): Map<string, number> =>
+    new Map(plan.sizes.map(({ name, from }) => [name, from === 'caller' ? m : 5]))
+  expect(checkRanges(readPlan(plan), sizes(100))).toBe(false)
+  expect(() => checkRanges(readPlan(plan), sizes(2 ** 20))).toThrow('plan/overflow')
+})
+
+test('the hash is SHA-256', () => {
+  expect(sha256('')).toBe('e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855')
+  expect(sha256('abc')).toBe('ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad')
+  expect(sha256(`ä${'x'.repeat(200)}`)).toMatch(/^[0-9a-f]{64}$/)
+})
+
+test('spt emit writes a plan, and spt run executes it', async () => {
+  const dir = new Folder()
+  const [file, out, data] = [dir.at('spmm.json'), dir.at('C.npy'), dir.at('A.mtx')]
+  const emitted = await spt([
+    'emit',
+    'kernels/spmm.spt',
+    '--kernel',
+    'spmm',
+    '--schedule',
+    'cpu',
+    '--target',
+    'plan',
+    '--out',
+    file,
+  ])
+  expect([emitted.code, emitted.err]).toEqual([0, expect.stringContaining('wrote')])
+  expect(JSON.parse(readFileSync(file, 'utf8'))).toMatchObject({ schema: 'sparsetile-plan/1', device: 'cpu' })
+  await writeTensor(data, A)
+  await writeTensor(dir.at('B.npy'), B)
+  const ran = await spt([
+    'run',
+    '--plan',
+    file,
+    '--bind',
+    `A=${data}`,
+    '--bind',
+    `B=${dir.at('B.npy')}`,
+    '--out',
+    `C=${out}`,
+  ])
+  expect([ran.code, ran.err]).toEqual([0, ''])
+  expect([...(await readTensor(out)).values!]).toEqual(C)
+  const rejected = await spt(['emit', 'kernels/spmm.spt', '--target', 'js', '--device', 'cpu'])
+  expect(rejected.code).toBe(2)
+  expect((await spt(['run'])).code).toBe(2)
+})
