@@ -19,9 +19,12 @@ const entries = {
   ),
   families: 'bench/families',
   runtime: 'src/web/runtime',
+  bundler: 'src/bundler/plugin',
+  register: 'src/bundler/register',
 }
 const programs = {
   spt: 'src/cli/main',
+  'module-hooks': 'src/bundler/module-hooks',
   'bench-suites': 'bench/gpu/index',
   'ranking-worker': 'src/search/ranking/ranking-worker',
   'evaluation-worker': 'src/search/evaluate/evaluation-worker',
@@ -110,7 +113,7 @@ const shared = {
   platform: 'node',
   target: 'node20',
   // Native or optional: where they are is for Node to find.
-  external: ['koffi', 'webgpu', 'libsql', 'bullmq', 'ioredis', '@resvg/resvg-wasm'],
+  external: ['unplugin', 'koffi', 'webgpu', 'libsql', 'bullmq', 'ioredis', '@resvg/resvg-wasm'],
   minifyWhitespace: true,
   minifySyntax: true,
   plugins: [withName, suites, libraries],

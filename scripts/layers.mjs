@@ -87,6 +87,7 @@ export const ROOMS = {
     'sketch',
     'cost-model',
   ],
+  bundler: ['ast', 'io', 'plan', 'run', 'runtime', 'api', '.'],
   'instruction-tests': [...COMPILER, 'interpret', 'reference', 'api'],
   search: [...COMPILER, 'pictures', 'cache', 'io', 'api', 'sketch', 'cost-model'],
   notebook: ['ast', 'ir', 'pictures', 'api', 'search'],

@@ -9,6 +9,7 @@ import { type BoundValues, isDeclared, sizesOf } from '../api/inputs/bound-input
 import { flatInputs } from '../api/inputs/flat-inputs.ts'
 import type { DeclaredInputs } from '../api/inputs/format-input-binding.ts'
 import type { Kernel } from '../api/kernels/kernel.ts'
+import { argumentsOf, type ScheduleCall } from '../api/kernels/schedule-call.ts'
 import { verifierFor } from '../api/programs/lazy-verifier.ts'
 import { readParsed, SptProgram } from '../api/programs/program.ts'
 import { type Diagnostic, failWith, SptError, withSources } from '../ast/diagnostics/diagnostic.ts'
@@ -23,7 +24,7 @@ import type { Tensor } from '../storage/tensor.ts'
 import type { Call } from './arguments/command.ts'
 import { deviceProperty } from './arguments/options.ts'
 import { checkSources } from './arguments/paths.ts'
-import { argumentsOf, type ScheduleCall, scheduleCall } from './arguments/schedule-call.ts'
+import { scheduleCall } from './arguments/schedule-call.ts'
 import {
   checkNames,
   declaredFiles,

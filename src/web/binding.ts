@@ -45,7 +45,7 @@ export function bindingOf(plan: Plan, { sizes, resident }: Bound, memory: Memory
     checkLive()
     return 'record' in memory
       ? (memory as GpuMemory)
-      : failWith('device/target', `${kernel} runs on the CPU`, 'a plan for webgpu')
+      : failWith('plan/other-device', `${kernel} runs on the CPU`, 'a plan for webgpu')
   }
   const get = async (name: string): Promise<TypedArray> => {
     const buffer = bufferOf(name)

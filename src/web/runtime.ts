@@ -39,13 +39,13 @@ export interface Instance {
 
 /**
  * Compiles a plan for a device.
- * @throws PlanError `plan/schema`, `device/absent`, `device/compile`, `device/no-instruction`, `device/over-limit`
+ * @throws PlanError `plan/version`, `device/absent`, `device/compile`, `plan/missing-feature`, `plan/limit`
  */
 export async function instantiate(
   plan: Plan | PlanFamily,
   options: InstantiateOptions = {},
 ): Promise<Instance> {
-  if (plan?.schema !== SCHEMA) failWith('plan/schema', `the plan has the schema ${plan?.schema}`, SCHEMA)
+  if (plan?.schema !== SCHEMA) failWith('plan/version', `the plan has the schema ${plan?.schema}`, SCHEMA)
   const executors = new Map<Plan, Promise<Executor>>()
   const executorOf = (one: Plan): Promise<Executor> => {
     const executor = executors.get(one) ?? compile(one, options)
@@ -81,6 +81,6 @@ function select({ kernel, choose, plans }: PlanFamily, inputs: Inputs): Plan {
 async function compile(plan: Plan, { device, functions }: InstantiateOptions): Promise<Executor> {
   if (plan.device === 'cpu') return cpuExecutor(plan, functions)
   if (plan.device !== 'webgpu')
-    failWith('device/target', `the plan is for ${plan.device}`, 'a plan for webgpu or cpu')
+    failWith('plan/other-device', `the plan is for ${plan.device}`, 'a plan for webgpu or cpu')
   return gpuExecutor(plan, device ?? (await requestDevice(plan)))
 }

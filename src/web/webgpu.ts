@@ -15,7 +15,7 @@ const COPY_DST = 8
 const UNIFORM = 64
 const STORAGE = 128
 
-/** A device with the features and limits of a plan. @throws PlanError `device/absent`, `device/no-instruction` */
+/** A device with the features and limits of a plan. @throws PlanError `device/absent`, `plan/missing-feature` */
 export async function requestDevice({ needs, kernel }: Plan): Promise<GPUDevice> {
   const adapter = await (globalThis as { navigator?: Navigator }).navigator?.gpu?.requestAdapter()
   if (!adapter) return failWith('device/absent', `no WebGPU for ${kernel}`, 'a GPUDevice, or a plan for cpu')
@@ -26,18 +26,18 @@ export async function requestDevice({ needs, kernel }: Plan): Promise<GPUDevice>
   return adapter.requestDevice({ requiredFeatures, requiredLimits })
 }
 
-/** @throws PlanError `device/no-instruction`, `device/over-limit` */
+/** @throws PlanError `plan/missing-feature`, `plan/limit` */
 function checkDevice({ needs }: Plan, { features, limits }: GPUDevice): void {
-  const missing = needs.features.find((f) => !features.has(f))
+  const missing = needs.features.find((f) => !features.has(f.replaceAll('_', '-')))
   if (missing)
-    failWith('device/no-instruction', `the device lacks ${missing}`, `requiredFeatures: ['${missing}']`)
+    failWith('plan/missing-feature', `the device lacks ${missing}`, `requiredFeatures: ['${missing}']`)
   for (const [limit, least] of [
     ['maxStorageBuffersPerShaderStage', needs.buffersPerLaunch],
     ['maxComputeInvocationsPerWorkgroup', needs.threadsPerBlock],
     ['maxComputeWorkgroupStorageSize', needs.sharedBytes],
   ] as const)
     if (limits[limit] < least)
-      failWith('device/over-limit', `${limit} of the device is ${limits[limit]}`, `at least ${least}`)
+      failWith('plan/limit', `${limit} of the device is ${limits[limit]}`, `at least ${least}`)
 }
 
 /** Bytes of an element in device memory. */

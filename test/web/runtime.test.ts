@@ -210,9 +210,9 @@ describe.each(['cpu', 'webgpu'] as const)('on %s', (device) => {
 
   test('other schemas, devices and texts', async () => {
     const later = { ...axpy(device), schema: 'sparsetile-plan/2' } as unknown as Plan
-    expect(await codeOf(() => instantiate(later, own(device)))).toBe('plan/schema')
-    expect(await codeOf(() => instantiate(null as unknown as Plan))).toBe('plan/schema')
-    expect(await codeOf(() => instantiate({ ...axpy(device), device: 'cuda' }))).toBe('device/target')
+    expect(await codeOf(() => instantiate(later, own(device)))).toBe('plan/version')
+    expect(await codeOf(() => instantiate(null as unknown as Plan))).toBe('plan/version')
+    expect(await codeOf(() => instantiate({ ...axpy(device), device: 'cuda' }))).toBe('plan/other-device')
     const [module] = axpy(device).modules
     const broken = axpy(device, { modules: [{ ...module!, text: 'nothing of the kind(' }] })
     expect(await codeOf(() => instantiate(broken, own(device)))).toBe('device/compile')
@@ -369,9 +369,9 @@ describe('on webgpu', () => {
 
   test('features and limits of the device', async () => {
     const features = { ...axpy('webgpu'), needs: { ...needs, features: ['no-such-feature'] } }
-    expect(await codeOf(() => instantiate(features, { device: gpu }))).toBe('device/no-instruction')
+    expect(await codeOf(() => instantiate(features, { device: gpu }))).toBe('plan/missing-feature')
     const limits = { ...axpy('webgpu'), needs: { ...needs, sharedBytes: 2 ** 30 } }
-    expect(await codeOf(() => instantiate(limits, { device: gpu }))).toBe('device/over-limit')
+    expect(await codeOf(() => instantiate(limits, { device: gpu }))).toBe('plan/limit')
     const most = gpu.limits.maxStorageBufferBindingSize / 4
     const fn = await instantiate(axpy('webgpu', { checks: [] }), { device: gpu })
     if (most < 2 ** 31 - 1) {
@@ -400,6 +400,6 @@ describe('on webgpu', () => {
   test('a plan of the CPU has no device memory', async () => {
     const fn = await instantiate(axpy('cpu'))
     const b = await fn.bind({ n: 1, x: Float32Array.of(1), y: Float32Array.of(1), alpha: 1 })
-    expect(await codeOf(() => b.buffer('y'))).toBe('device/target')
+    expect(await codeOf(() => b.buffer('y'))).toBe('plan/other-device')
   })
 })

@@ -1,4 +1,5 @@
 import type { Kernel } from '../../api/kernels/kernel.ts'
+import { argumentsOf, type ScheduleCall } from '../../api/kernels/schedule-call.ts'
 import { failWith } from '../../ast/diagnostics/diagnostic.ts'
 import { DEVICE_KINDS } from '../../backends/target.ts'
 import { TARGETS, targetOf } from '../../backends/targets/index.ts'
@@ -16,8 +17,7 @@ import {
   schedule,
   TRUST,
 } from '../arguments/options.ts'
-import type { ScheduleCall } from '../arguments/schedule-call.ts'
-import { argumentsOf, DEFAULT_SURVEY, SPACE, spaceName, spaceOf } from '../arguments/schedule-call.ts'
+import { DEFAULT_SURVEY, SPACE, spaceName, spaceOf } from '../arguments/schedule-call.ts'
 import { EXIT } from '../output/failure.ts'
 import { bindOptions, checkNames, readInputs } from '../run/bind-options.ts'
 import { applySchedule, isDispatched, type KernelRequest, withKernel } from '../scheduled-kernel.ts'

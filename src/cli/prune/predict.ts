@@ -1,5 +1,6 @@
 /** `--predict`: predicted times of a kernel for each layer, before and after pruning. */
 import type { Kernel } from '../../api/kernels/kernel.ts'
+import { parseScheduleCall } from '../../api/kernels/schedule-call.ts'
 import { failWith, resultOrError, SptError } from '../../ast/diagnostics/diagnostic.ts'
 import { DEVICE_KINDS } from '../../backends/target.ts'
 import type { Stmt } from '../../ir/statements/loops.ts'
@@ -12,7 +13,6 @@ import type { DeviceKind } from '../../runtime/device.ts'
 import { costModel, predictor } from '../../search/ranking/cost-model.ts'
 import type { Call, OptionSpec } from '../arguments/command.ts'
 import { DEVICE, DEVICE_PROPERTIES, KERNEL, SIZE, schedule, TRUST } from '../arguments/options.ts'
-import { parseScheduleCall } from '../arguments/schedule-call.ts'
 import type { KernelRequest, ScheduledKernel } from '../scheduled-kernel.ts'
 import { applySchedule, withKernel, withSourcesOf } from '../scheduled-kernel.ts'
 

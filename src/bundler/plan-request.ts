@@ -1,0 +1,86 @@
+/** Imports of plans: `./x.spt?plan&kernel=spmm&schedule=gpu(8,32)&target=webgpu`. */
+import { basename } from 'node:path'
+import { argumentsOf, parseScheduleCall } from '../api/kernels/schedule-call.ts'
+import type { SptProgram } from '../api/programs/program.ts'
+import { failWith } from '../ast/diagnostics/diagnostic.ts'
+import { load } from '../node.ts'
+import type { Plan } from '../plan/schema.ts'
+import { writePlan } from '../plan/write.ts'
+import { planOn, runOn } from '../run/compile/compiled-program.ts'
+import { describedDevice } from '../run/compile/described-device.ts'
+
+const OPTIONS = ['plan', 'kernel', 'schedule', 'target', 'formats'] as const
+
+/** An import of a plan. */
+export interface PlanRequest {
+  /** Path of the program, or of a program of the package (`sparsetile/…`). */
+  readonly file: string
+  readonly kernel: string | undefined
+  readonly schedule: string | undefined
+  readonly target: 'webgpu' | 'cpu'
+  /** The plan can convert tensors: `sparsetile/runtime/formats`. */
+  readonly formats: boolean
+}
+
+export const isPlanImport = (specifier: string): boolean => /\.spt\?(?:[^#]*&)?plan(?:[=&]|$)/.test(specifier)
+
+/** Reads the query of an import. @throws SptError `import/plan` */
+export function planRequest(specifier: string): PlanRequest {
+  const [file = '', query = ''] = specifier.split('?')
+  const params = new URLSearchParams(query)
+  const unknown = [...params.keys()].find((name) => !(OPTIONS as readonly string[]).includes(name))
+  const target = params.get('target') ?? 'webgpu'
+  const wrong =
+    unknown !== undefined
+      ? `the option ${unknown}`
+      : target !== 'webgpu' && target !== 'cpu'
+        ? `the target ${target}`
+        : undefined
+  if (wrong !== undefined)
+    failWith('import/plan', `${wrong} of the import '${specifier}' is unknown`, {
+      expected: '?plan&kernel=NAME&schedule=NAME(1,2)&target=webgpu (or cpu), and &formats',
+    })
+  return {
+    file,
+    kernel: params.get('kernel') ?? undefined,
+    schedule: params.get('schedule') ?? undefined,
+    target: target as 'webgpu' | 'cpu',
+    formats: params.has('formats'),
+  }
+}
+
+/** Features that every device of a kind has. */
+const FEATURES = { webgpu: new Set<string>(), cpu: new Set(['f64']) } as const
+
+export interface CompiledPlan {
+  readonly plan: Plan
+  readonly program: SptProgram
+}
+
+/**
+ * Compiles the plan of an import for any device of its kind. The kernel is by default the only one, or the one named like the file; the
+ * schedule is `gpu` for WebGPU and `cpu` for the CPU if the kernel has it, otherwise the default.
+ * @throws SptError
+ */
+export async function compilePlan(request: PlanRequest): Promise<CompiledPlan> {
+  const program = await load(request.file)
+  return { program, plan: planIn(program, request) }
+}
+
+/** The plan of a request in a loaded program. @throws SptError */
+export function planIn(program: SptProgram, { file, kernel: name, schedule, target }: PlanRequest): Plan {
+  const sameName = basename(file, '.spt').replaceAll('-', '_')
+  const source = program.kernel(name ?? (program.kernels.includes(sameName) ? sameName : undefined))
+  const usual = target === 'cpu' ? 'cpu' : 'gpu'
+  const text = schedule ?? (source.schedules.includes(usual) ? usual : undefined)
+  const call = text === undefined ? undefined : parseScheduleCall(text)
+  if (call === null)
+    failWith('import/plan', `the schedule ${text} of an import is not a schedule`, {
+      expected: 'a name, or a name with integers: gpu(8,32)',
+    })
+  const scheduled = call ? source.schedule(call.name, ...argumentsOf(source, call)) : source
+  const { compilation } = runOn<typeof scheduled>(scheduled, target)
+  return writePlan(
+    planOn(describedDevice(target, FEATURES[target]), compilation, { sources: program.sources }),
+  )
+}

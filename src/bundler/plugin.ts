@@ -1,0 +1,65 @@
+/**
+ * `sparsetile/bundler`: imports of plans in Vite, Rollup, Rolldown, esbuild, webpack, Rspack and Bun.
+ * ```ts
+ * // vite.config.ts
+ * import { vite as sparsetile } from 'sparsetile/bundler'
+ * export default { plugins: [sparsetile()] }
+ * ```
+ */
+import { dirname, isAbsolute, resolve } from 'node:path'
+import { createUnplugin, type UnpluginInstance } from 'unplugin'
+import { SptError } from '../ast/diagnostics/diagnostic.ts'
+import { render } from '../ast/diagnostics/render.ts'
+import { position, SourceText } from '../ast/diagnostics/source-frame.ts'
+import { sourceOf } from '../ast/diagnostics/span.ts'
+import { inPackage } from '../ast/imports/resolve-path.ts'
+import { locate } from '../io/package/package.ts'
+import { planModule } from './plan-module.ts'
+import { compilePlan, isPlanImport, planRequest } from './plan-request.ts'
+
+/** A diagnostic in the form of bundlers: the rendered text, with file, line and column. */
+export function bundlerMessage({ diagnostics, sources = new Map() }: SptError): {
+  readonly message: string
+  readonly loc?: { readonly file: string; readonly line: number; readonly column: number }
+} {
+  const message = render(diagnostics, sources)
+  const { span } = diagnostics[0]!
+  const source = span && sourceOf(span, sources)
+  if (!source) return { message }
+  const { line, column } = position(new SourceText(source.text), span.start)
+  return { message, loc: { file: locate(source.name), line, column: column - 1 } }
+}
+
+export const sparsetile: UnpluginInstance<undefined> = createUnplugin(() => ({
+  name: 'sparsetile',
+  enforce: 'pre',
+  resolveId(id, importer) {
+    if (!isPlanImport(id)) return null
+    const [file = '', query] = id.split('?')
+    const folder = importer ? dirname(importer.split('?')[0]!) : process.cwd()
+    const path = inPackage(file) ? locate(file) : isAbsolute(file) ? file : resolve(folder, file)
+    return `${path}?${query}`
+  },
+  loadInclude: isPlanImport,
+  async load(id) {
+    if (!isPlanImport(id)) return null
+    try {
+      const request = planRequest(id)
+      this.addWatchFile(request.file)
+      const { plan, program } = await compilePlan(request)
+      for (const path of program.sources.keys()) this.addWatchFile(locate(path))
+      return planModule(plan, request)
+    } catch (e) {
+      if (e instanceof SptError) {
+        for (const path of (e.sources ?? new Map<string, unknown>()).keys()) this.addWatchFile(locate(path))
+        this.error({ ...bundlerMessage(e), id })
+        // esbuild reports the error after the hook has returned.
+        return ''
+      }
+      throw e
+    }
+  },
+}))
+
+export const { vite, rollup, rolldown, esbuild, webpack, rspack, farm, bun } = sparsetile
+export default sparsetile

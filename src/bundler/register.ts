@@ -1,0 +1,4 @@
+/** `node --import sparsetile/register`: Node imports plans, such as `./spmm.spt?plan&target=cpu`. */
+import { register } from 'node:module'
+
+register('./module-hooks.js', import.meta.url)
