@@ -19,6 +19,7 @@ const entries = {
   ),
   families: 'bench/families',
   runtime: 'src/web/runtime',
+  'runtime-formats': 'src/web/formats/formats',
   bundler: 'src/bundler/plugin',
   register: 'src/bundler/register',
 }

@@ -1,0 +1,125 @@
+/**
+ * `sparsetile/runtime/formats`: executes a plan with tensors, which are converted to its formats in the page.
+ * ```ts
+ * import { csr, dense, instantiate } from 'sparsetile/runtime/formats'
+ * const fn = await instantiate(plan, { device })
+ * const { C } = await fn({ A: csr([m, n], indptr, indices, values), B: dense([n, d], features) })
+ * ```
+ */
+import type { Kernel1 } from '../../ir/coordinates/stage1.ts'
+import type { Dtype } from '../../ir/values/dtype.ts'
+import { runtimeLists, storedKernel } from '../../plan/binding-codecs.ts'
+import { list } from '../../plan/codec.ts'
+import { bodyVisiting } from '../../plan/launch-plan.ts'
+import type { Plan } from '../../plan/schema.ts'
+import { callerTensors } from '../../run/bind/bind-plan.ts'
+import { type Bound, bindInputs } from '../../run/bind/index.ts'
+import { buffersOf, readTensor } from '../../run/bind/results/gather-results.ts'
+import type { CoordTensor, DenseTensor, Tensor, ValueArray } from '../../storage/tensor.ts'
+import type { Binding } from '../binding.ts'
+import { type InstantiateOptions, instantiate as instantiateArrays } from '../runtime.ts'
+
+export type { CoordTensor, DenseTensor, StoredTensor, Tensor } from '../../storage/tensor.ts'
+export type { InstantiateOptions, Plan } from '../runtime.ts'
+export { PlanError } from '../runtime.ts'
+
+/** Tensors, sizes and scalars by name. Sizes that follow from shapes can be left out. */
+export type TensorInputs = Readonly<Record<string, Tensor | number | boolean>>
+
+export interface TensorBinding extends Pick<Binding, 'run' | 'free' | 'record' | 'buffer'> {
+  /** An output in coordinates, or dense in row-major order. */
+  get(name: string): Promise<Tensor>
+  /** The arrays of the plan's formats, by buffer name. */
+  readonly arrays: ReadonlyMap<string, ValueArray>
+}
+
+/** A plan compiled for a device. A call converts the tensors, runs once and returns the outputs. */
+export interface TensorInstance {
+  (inputs: TensorInputs): Promise<Record<string, Tensor>>
+  /** Converts tensors to the plan's formats. @throws SptError `bind/…`, `format/…`, and PlanError as `sparsetile/runtime` */
+  bind(inputs: TensorInputs): Promise<TensorBinding>
+  readonly plan: Plan
+}
+
+/** A row-major tensor. Type: f32 unless given; f16 and bf16 as bits. */
+export const dense = (shape: readonly number[], values: ValueArray, dtype: Dtype = 'f32'): DenseTensor => ({
+  kind: 'dense',
+  shape,
+  values,
+  dtype,
+})
+
+/** Element e is at `coords[0][e], coords[1][e], …`, in any order. Without values, all are 1. */
+export const coords = (
+  shape: readonly number[],
+  columns: readonly Int32Array[],
+  values: ValueArray | null = null,
+  dtype: Dtype = 'f32',
+): CoordTensor => ({ kind: 'coords', shape, coords: columns, values, dtype })
+
+/** A matrix by offsets of its rows, column indices and values. */
+export function csr(
+  shape: readonly [number, number],
+  indptr: Int32Array,
+  indices: Int32Array,
+  values: ValueArray | null = null,
+  dtype: Dtype = 'f32',
+): CoordTensor {
+  const rows = new Int32Array(indices.length)
+  for (let i = 0; i < shape[0]; i++) rows.fill(i, indptr[i], indptr[i + 1])
+  return coords(shape, [rows, indices], values, dtype)
+}
+
+/** Compiles a plan for a device. @throws PlanError as `sparsetile/runtime`, SptError `plan/malformed` */
+export async function instantiate(plan: Plan, options: InstantiateOptions = {}): Promise<TensorInstance> {
+  const fn = await instantiateArrays(plan, options)
+  const kernel = kernelOf(plan)
+  const outputs = callerTensors(kernel).filter((t) => t.first.role === 'out' || t.first.role === 'inout')
+  const bind = async (inputs: TensorInputs): Promise<TensorBinding> => {
+    const bound = boundOf(kernel, inputs)
+    const known = new Set(
+      [...plan.buffers, ...(plan.packed ?? []), ...plan.sizes, ...plan.scalars].map((x) => x.name),
+    )
+    const given = [...bound.arrays, ...bound.params].filter(([name]) => known.has(name))
+    const binding = await fn.bind(Object.fromEntries(given))
+    const get = async (name: string): Promise<Tensor> => {
+      const values = new Map<string, ValueArray>()
+      for (const b of buffersOf(kernel, name)) values.set(b, await binding.get(b))
+      return readTensor(bound, name, values)
+    }
+    return { ...binding, get, arrays: bound.arrays }
+  }
+  const call = async (inputs: TensorInputs): Promise<Record<string, Tensor>> => {
+    const binding = await bind(inputs)
+    try {
+      await binding.run()
+      const out: Record<string, Tensor> = {}
+      for (const { name } of outputs) out[name] = await binding.get(name)
+      return out
+    } finally {
+      binding.free()
+    }
+  }
+  return Object.assign(call, { bind, plan })
+}
+
+/** The kernel over coordinates, by which tensors are bound. */
+function kernelOf({ binding, runtimeFormats }: Plan): Kernel1 {
+  const { visited, skippedProducts, ...kernel } = storedKernel.read(binding, 'binding')
+  return {
+    stage: 1,
+    ...kernel,
+    body: bodyVisiting(visited),
+    ...(runtimeFormats && { runtimeLists: list(runtimeLists).read(runtimeFormats, 'runtimeFormats') }),
+    ...(skippedProducts && { skippedProducts }),
+  }
+}
+
+function boundOf(kernel: Kernel1, inputs: TensorInputs): Bound {
+  const tensors: Record<string, Tensor> = {}
+  const params: Record<string, number> = {}
+  for (const [name, value] of Object.entries(inputs))
+    if (typeof value === 'object') tensors[name] = value
+    else params[name] = Number(value)
+  return bindInputs(kernel, { tensors, params })
+}
