@@ -126,11 +126,7 @@ export async function gpuExecutor(plan: Plan, device: GPUDevice): Promise<Execut
           const bytes = elementsOf(b, sizes) * unitOf(b)
           const most = Math.min(limits.maxBufferSize, limits.maxStorageBufferBindingSize)
           if (bytes > most)
-            failWith(
-              'device/buffer-too-large',
-              `${b.name} has ${bytes} bytes`,
-              `at most ${most} on this device`,
-            )
+            failWith('device/buffer-too-large', `${b.name} has ${bytes} bytes`, `at most ${most}`)
           const given = resident.get(b.name)
           if (given && given.size < bytes)
             failWith('bind/values-length', `${b.name} has ${given.size} bytes`, `${bytes} bytes`)
