@@ -1,0 +1,3 @@
+import { vite as sparsetile } from 'sparsetile/bundler'
+
+export default { plugins: [sparsetile()] }

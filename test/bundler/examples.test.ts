@@ -1,0 +1,102 @@
+/** The programs of examples/pages and examples/node-service. */
+import { spawn } from 'node:child_process'
+import { createServer, type Server } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { fileURLToPath } from 'node:url'
+import { build } from 'esbuild'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { sparsetile } from '../../src/bundler/plugin.ts'
+import { Browser } from '../browser/chromium.ts'
+
+const root = fileURLToPath(new URL('../../', import.meta.url))
+const RESULT = [7, 10, 0, 0, 9, 12]
+
+const browser = await Browser.start().catch((e: unknown) => {
+  console.log(`skipped: no browser here: ${e instanceof Error ? e.message : String(e)}`)
+  return null
+})
+
+describe.skipIf(!browser)("pages with script-src 'self'", () => {
+  let server: Server
+  let address: string
+  beforeAll(async () => {
+    const pages = `${root}examples/pages`
+    const { outputFiles } = await build({
+      entryPoints: ['page', 'worker', 'worker-page', 'renderer'].map((name) => `${pages}/${name}.js`),
+      plugins: [
+        {
+          name: 'runtime',
+          setup: (api) =>
+            api.onResolve({ filter: /^sparsetile\/runtime$/ }, () => ({ path: `${root}src/web/runtime.ts` })),
+        },
+        sparsetile.esbuild(),
+      ],
+      bundle: true,
+      format: 'esm',
+      target: 'es2022',
+      outdir: '/',
+      outbase: pages,
+      write: false,
+    })
+    const scripts = new Map(outputFiles.map((f) => [f.path, f.text]))
+    server = createServer((request, response) => {
+      const script = scripts.get(request.url!)
+      const html = `<!doctype html><body><script type="module" src="${request.url}.js"></script>`
+      response
+        .writeHead(200, {
+          'content-type': script === undefined ? 'text/html' : 'text/javascript',
+          'content-security-policy': "script-src 'self'",
+        })
+        .end(script ?? html)
+    })
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+    address = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+  })
+  afterAll(async () => {
+    await browser!.close()
+    await new Promise((resolve) => server.close(resolve))
+  })
+
+  test.each(['page', 'worker-page', 'renderer'])('%s', async (name) => {
+    const evaluate = await browser!.open(`${address}/${name}`)
+    const shown = await evaluate(`new Promise((resolve) => {
+      const wait = (left) => document.body.textContent.startsWith('C') || left === 0
+        ? resolve(document.body.textContent) : setTimeout(wait, 50, left - 1)
+      wait(200)
+    })`)
+    expect(shown).toBe(`C = ${RESULT.join(', ')}`)
+  })
+})
+
+test('a service in Node', async () => {
+  const service = spawn(
+    process.execPath,
+    ['--import', 'sparsetile/register', `${root}examples/node-service/service.js`],
+    {
+      cwd: root,
+      stdio: ['ignore', 'pipe', 'inherit'],
+    },
+  )
+  try {
+    const port = await new Promise<string>((resolve, reject) => {
+      service.stdout.on('data', (text) => resolve(/\d+/.exec(String(text))![0]))
+      service.on('exit', (code) => reject(new Error(`exit ${code}`)))
+    })
+    const csr = {
+      indptr: [0, 2, 2, 3],
+      indices: [0, 1, 1],
+      values: [1, 2, 3],
+      B: [1, 2, 3, 4],
+      m: 3,
+      n: 2,
+      d: 2,
+    }
+    const post = (body: object) =>
+      fetch(`http://127.0.0.1:${port}`, { method: 'POST', body: JSON.stringify(body) })
+    expect(await (await post(csr)).json()).toEqual(RESULT)
+    const wrong = await post({ ...csr, values: [1] })
+    expect([wrong.status, await wrong.text()]).toEqual([400, expect.stringContaining('bind/values-length')])
+  } finally {
+    service.kill()
+  }
+})
