@@ -1,3 +1,4 @@
+/// <reference lib="esnext.disposable" preserve="true" />
 /** Symbols of explicit resource management (`using`), for hosts that lack them. */
 
 /** Defines a missing symbol of JavaScript; the registered symbol agrees with other libraries that do the same. */
