@@ -59,6 +59,8 @@ async function peers() {
   if (!records.includes('npm i libsql')) fail(`spt records list without libsql: ${records}`)
   const cuda = await spt('run', ...words(COMMAND), '--device', 'cuda').catch((e) => e.message)
   if (!cuda.includes('npm i koffi')) fail(`CUDA without koffi: ${cuda}`)
+  const { packages } = JSON.parse(await spt('doctor', '--json'))
+  if (packages.map((p) => p.hint)[0] !== 'npm i libsql') fail(`doctor: ${JSON.stringify(packages)}`)
   for (const installed = new Set(); ; ) {
     const webgpu = JSON.parse(await spt('doctor', '--json')).devices.find((d) => d.kind === 'webgpu')
     if (webgpu.available) return

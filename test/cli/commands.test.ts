@@ -1053,7 +1053,8 @@ describe('spt doctor', () => {
   test('lists every kind of device, with reason and remedy if absent', async () => {
     const { code, out } = await spt(['doctor', '--json'])
     expect(code).toBe(0)
-    const { devices } = JSON.parse(out) as { devices: Record<string, unknown>[] }
+    const { devices, packages } = JSON.parse(out) as Record<'devices' | 'packages', Record<string, unknown>[]>
+    expect(packages.map((p) => p.available)).toEqual([true, true, true])
     expect(devices.map((d) => d.kind)).toEqual(['cpu', 'webgpu', 'cuda'])
     for (const d of devices)
       if (!d.available) {
@@ -1064,6 +1065,7 @@ describe('spt doctor', () => {
     expect(text).toMatch(/^cpu {5}yes/m)
     expect(text).toMatch(/^webgpu {2}(yes|no)/m)
     expect(text).toMatch(/^cuda {4}(yes|no)/m)
+    expect(text).toMatch(/^packages\n +tuning records +yes$/m)
   })
 })
 

@@ -1,4 +1,7 @@
+import { existsSync } from 'node:fs'
+import { createRequire } from 'node:module'
 import { totalmem } from 'node:os'
+import { join } from 'node:path'
 import { processorName } from '../../io/package/calibrations.ts'
 import { version } from '../../io/package/package.ts'
 import type { DeviceReport } from '../../runtime/device.ts'
@@ -12,7 +15,7 @@ export const doctor: CommandSpec = {
   args: '',
   count: [0, 0],
   summary: 'List the available devices, and how to enable the others',
-  options: [{ flags: '--json', about: 'One JSON object: { version, node, platform, devices }' }],
+  options: [{ flags: '--json', about: 'One JSON object: { version, node, platform, devices, packages }' }],
   notes: [
     'Environment variables: SPT_WEBGPU=hardware or swiftshader selects the WebGPU driver. SPT_LIBCUDA and SPT_NVRTC are\npaths of the CUDA libraries.',
     'SPT_CACHE_DIR is the cache folder of compiled CUDA kernels, parsed programs and results of spt check (off: no cache).\nSPT_CUDA_SYNC=1 reports the kernel of a fault.',
@@ -33,14 +36,31 @@ export const doctor: CommandSpec = {
       node: process.version,
       platform: `${process.platform}-${process.arch}`,
     }
-    if (call.flag('json')) call.io.out(`${JSON.stringify({ ...host, devices: reports })}\n`)
+    const packages = PACKAGES.map(packageReport)
+    if (call.flag('json')) call.io.out(`${JSON.stringify({ ...host, devices: reports, packages })}\n`)
     else {
       call.io.out(`sparsetile ${host.version}, Node ${host.node}, ${host.platform}\n\n`)
-      call.io.out(reports.map(deviceText).join('\n'))
+      call.io.out([...reports.map(deviceText), packagesText(packages)].join('\n'))
     }
     return EXIT.ok
   },
 }
+
+/** Optional packages of tools, by their use; those of devices are in the reports of the devices. */
+const PACKAGES = [
+  ['tuning records', 'libsql'],
+  ['searches on several machines', 'bullmq ioredis'],
+  ['PNG figures', '@resvg/resvg-wasm dejavu-fonts-ttf'],
+] as const
+
+function packageReport([use, names]: (typeof PACKAGES)[number]) {
+  const folders = createRequire(import.meta.url).resolve.paths('x') ?? []
+  const available = names.split(' ').every((name) => folders.some((f) => existsSync(join(f, name))))
+  return { use, available, ...(available ? {} : { hint: `npm i ${names}` }) }
+}
+
+const packagesText = (packages: readonly ReturnType<typeof packageReport>[]): string =>
+  `packages\n${linesText(Object.fromEntries(packages.map((p) => [p.use, p.hint ?? 'yes'])), { indent: '        ' })}`
 
 function reportCpu(): DeviceReport {
   const facts = {
