@@ -1,6 +1,5 @@
 /** Options that nobody reads are refused, and names of the user's are only names. */
-
-import { describe, expect, test } from 'vitest'
+import { describe, expect, test, vi } from 'vitest'
 import { flatInputs } from '../../src/api/inputs/flat-inputs.ts'
 import { dense, stored } from '../../src/api/inputs/tensors.ts'
 import { parseProgram } from '../../src/api/programs/program.ts'
@@ -110,4 +109,29 @@ test.each(NAMES)('a size, an input and an output called %s', async (name) => {
     expect((await prepared.verify()).problems).toEqual([])
     prepared.free()
   }
+})
+
+test('values of options are checked before a file is read', async () => {
+  await expect(api.readTensor('nowhere.mtx', { tiles: 3 as never })).rejects.toMatchObject({
+    diagnostics: [{ code: 'api/argument', expected: 'true or false' }],
+  })
+})
+
+test('a page that a server does not have is not a program', async () => {
+  const fetched = vi.spyOn(globalThis, 'fetch').mockResolvedValue(new Response('kernel', { status: 404 }))
+  await expect(browser.load('./none.spt')).rejects.toMatchObject({
+    diagnostics: [{ code: 'import/unreadable', message: expect.stringContaining('404') }],
+  })
+  fetched.mockRestore()
+})
+
+test('a name before the dot of an iterator is that of its iteration, never empty', () => {
+  const own = parseProgram(`kernel k(n: size) {
+    axis i = dense_fixed(n)
+    axis j = dense_fixed(n)
+    buffer X: f32[i, j] in
+    buffer Y: f32[i, j] out
+    iterate c [i, j] as SS { Y[i, j] = X[i, j] }
+  }`).kernel()
+  expect(() => own.reorder('.j', '.i')).toThrow('schedule/unknown-loop')
 })

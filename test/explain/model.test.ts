@@ -4,7 +4,7 @@ import { add, builtin, type Expr, int, load, lt, variable } from '../../src/ir/e
 import type { Buffer, Launch, Stmt } from '../../src/ir/statements/loops.ts'
 import { countLaunch } from '../../src/run/explain/count.ts'
 import type { Multiprocessor } from '../../src/run/explain/roofline.ts'
-import { achievedOf, occupancyOf, roofOf, workOf } from '../../src/run/explain/roofline.ts'
+import { achievedOf, occupancyOf, roofOf, sumOf, workOf } from '../../src/run/explain/roofline.ts'
 
 const HOPPER: Multiprocessor = {
   major: 9,
@@ -178,4 +178,14 @@ describe('values that determine control flow are evaluated', () => {
     expect(counted.arrays.size).toBe(0)
     expect(counted.certainty).toEqual({ sampledFraction: 1, hasAssumptions: false })
   })
+})
+
+test('a sum of work is as certain as its least certain launch', () => {
+  const bytes = { compulsory: 1, loaded: 1, stored: 1, sharedLoaded: 0, sharedStored: 0 }
+  const operations = { scalar: 1, matrix16: 0, matrix32: 0, matrixOther: 0 }
+  const works = [0.5, 0.25, 1].map((sampledFraction) =>
+    workOf(bytes, operations, { sampledFraction, hasAssumptions: false }),
+  )
+  expect(sumOf(works, 0).certainty.sampledFraction).toBe(0.25)
+  expect(sumOf([], 0).certainty.sampledFraction).toBe(1)
 })

@@ -43,6 +43,10 @@ describe('edge lists', () => {
     expect(await edges('\ufeff0 1')).toMatchObject(one)
     const refused = await edges('a b\n0 1').catch((e) => e.diagnostics[0].hint)
     expect(refused).toContain('headers are for .csv and .tsv')
+    for (const text of ['"2" 3', "0 1\n'2' 3"])
+      await expect(edges(text)).rejects.toMatchObject({
+        diagnostics: [{ hint: 'write numbers without quotes' }],
+      })
   })
   test('columns grow past their first block', async () => {
     const count = 200_000

@@ -213,6 +213,17 @@ describe('studies', () => {
     log.mockRestore()
   })
 
+  test('outcomes are in the order of their frequency', () => {
+    const study = ['a/a', 'b/b', 'c/c', 'b/b', 'c/c', 'b/b'].map(
+      (code, k): Trial => ({
+        point: { k },
+        outcome: { status: 'rejected', code, message: 'no' },
+      }),
+    )
+    const order = outcomes(study).toString().split('\n').slice(1)
+    expect(order.map((l) => l.trim().split(/ +/)[1])).toEqual(['b/b', 'c/c', 'a/a'])
+  })
+
   property.prop([trials], { numRuns: runs(40) })(
     'the best come first, the best so far never gets worse',
     (drawn) => {

@@ -176,3 +176,45 @@ test('a product of doubles is exact if no digit of it is lost', () => {
     { numRuns: runs(500) },
   )
 })
+
+test('a conjunction is undecided if a rounded condition decides it, in any order', () => {
+  const kernel = kernelOf(`kernel k(n: size) {
+    axis i = dense_fixed(n)
+    buffer X: f32[i] in
+    buffer Y: bool[] out
+    iterate a [i] as R { Y[] and= X[i] * 0.1 > 0.3 }
+  }`)
+  const isUndecided = (X: number[]) =>
+    reference(kernel, { params: { n: X.length }, buffers: { X } }).buffers.Y!.errors![0]! > 0
+  // 3 · 0.1 may round to more than 0.3; 1 · 0.1 does not, which decides the conjunction.
+  expect(
+    [
+      [3, 5],
+      [5, 3],
+      [5, 3, 5],
+    ].map(isUndecided),
+  ).toEqual([true, true, true])
+  expect(
+    [
+      [3, 1],
+      [1, 3],
+      [5, 5],
+      [5, 1],
+    ].map(isUndecided),
+  ).toEqual([false, false, false, false])
+})
+
+test('a name for a rounded value has the error of the value', () => {
+  const error = (body: string) =>
+    reference(
+      kernelOf(`kernel k(n: size) {
+        axis i = dense_fixed(n)
+        buffer X: f32[i] in
+        buffer Y: f32[i] out
+        iterate a [i] as S { ${body} }
+      }`),
+      { params: { n: 1 }, buffers: { X: [3] } },
+    ).buffers.Y!.errors![0]
+  expect(error('let t = X[i] * 0.1 Y[i] = t * t')).toBe(error('Y[i] = (X[i] * 0.1) * (X[i] * 0.1)'))
+  expect(error('let t = X[i] + X[i] Y[i] = t')).toBe(error('Y[i] = X[i] + X[i]'))
+})

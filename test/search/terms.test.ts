@@ -3,8 +3,10 @@ import { fc, test as property } from '@fast-check/vitest'
 import { expect, test } from 'vitest'
 import { partsOf } from '../../src/cost-model/analytic.ts'
 import type { Terms } from '../../src/cost-model/terms.ts'
-import { probabilityOf } from '../../src/cost-model/work/estimates.ts'
-import { add, int, lt, mul, variable } from '../../src/ir/expressions/expr.ts'
+import { transactionsOf } from '../../src/cost-model/work/coalescing.ts'
+import { expectedValue, probabilityOf } from '../../src/cost-model/work/estimates.ts'
+import { add, binary, int, lt, mul, variable } from '../../src/ir/expressions/expr.ts'
+import type { Buffer } from '../../src/ir/statements/loops.ts'
 import { coords, load } from '../../src/node.ts'
 import { costModel, predictor } from '../../src/search.ts'
 import { runs } from '../support/cases.ts'
@@ -193,4 +195,31 @@ test('without a near cache, the last-level cache serves all reads but those of a
     partsOf({ ...t, blockReuse }, coefficients).cache * coefficients.cache
   expect(bytes(1)).toBeCloseTo(t.loadBytes + t.storeBytes)
   expect(bytes(4)).toBeCloseTo(t.loadBytes - 0.75 * t.gatherBytes + t.storeBytes)
+})
+
+test('quotients and remainders are expected as the kernel computes them, 0 for the divisor 0', () => {
+  const known = {
+    params: new Map([
+      ['n', 7],
+      ['zero', 0],
+    ]),
+    ranges: new Map(),
+    lengths: new Map(),
+    filled: new Map(),
+  }
+  const of = (op: 'div' | 'mod', by: string) => expectedValue(binary(op, int(17), variable(by)), known)
+  expect([of('div', 'n'), of('mod', 'n'), of('div', 'zero'), of('mod', 'zero')]).toEqual([2, 3, 0, 0])
+})
+
+test('threads that access one element need one sector together', () => {
+  const lane = { variable: 't', axis: 'thread.x', extent: 32 } as const
+  const sectors = (step: number) =>
+    32 *
+    transactionsOf(
+      { steps: new Map([['t', step]]), jumps: new Set() },
+      { dtype: 'f32' } as Buffer,
+      [lane],
+      [],
+    ).sectors
+  expect([0, 1, 2, 8].map(sectors)).toEqual([1, 4, 32, 32])
 })

@@ -10,7 +10,8 @@ import { parseFile } from '../../src/cli/scheduled-kernel.ts'
 import { coords, load } from '../../src/node.ts'
 import { typescriptText } from '../../src/search/text.ts'
 import { withExplicitSteps } from '../../src/search/tune/alternatives.ts'
-import { finalText } from '../../src/search/tune/finals/final-text.ts'
+import { finalText, tiedWithFastest } from '../../src/search/tune/finals/final-text.ts'
+import type { Confirmation } from '../../src/search/tune/finals/finals.ts'
 import { tune } from '../../src/search/tune/index.ts'
 import { Folder, spt } from '../cli/support.ts'
 import { PRODUCT } from '../support/product.ts'
@@ -132,4 +133,19 @@ schedule product.tuned_2 { A as blocks(2) }
   ] as const)
     expect((await kernel.schedule('tuned').choose('cpu', { d })).selection.text).toBe(schedule)
   expect(program.formats.get('csr')).toBeDefined()
+})
+
+test('only the default is compared by the confirmation of the fastest', () => {
+  const final = (name: string, median: number) => ({
+    name,
+    outcome: {
+      status: 'measured',
+      timing: { median, interval: [median - 0.1, median + 0.1], samples: [median] },
+    } as const,
+  })
+  const finals = [final('fast', 1), final('near', 1.05), final('far', 2), final('default', 1.1)]
+  const tied = (verdict: Confirmation['verdict']) =>
+    [...tiedWithFastest(finals, { name: 'fast', verdict } as Confirmation)].map((f) => f.name)
+  expect(tied('faster')).toEqual(['near'])
+  expect(tied('not distinguishable')).toEqual(['near', 'default'])
 })

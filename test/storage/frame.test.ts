@@ -1,5 +1,10 @@
 import { expect, it } from 'vitest'
-import { type Column, type Engine, Frame } from '../../src/columns/column-engine.ts'
+import { type Column, ENTRY, type Engine, Frame } from '../../src/columns/column-engine.ts'
+import { runSync } from '../../src/columns/coroutines.ts'
+import { binary, load, variable } from '../../src/ir/expressions/expr.ts'
+import { boundsIn } from '../../src/storage/columns/expression-bounds.ts'
+import { HOST } from '../../src/storage/engines/host/engine.ts'
+import { valuesOf } from '../../src/storage/engines/host/map-reduce.ts'
 
 /** A frame, and the columns that it has released. */
 function recorded(): { readonly frame: Frame<Column>; readonly released: Column[] } {
@@ -40,4 +45,42 @@ it('releases a column that another replaces, and no column of the caller', () =>
   frame.drop('x')
   expect(released).toHaveLength(1)
   expect(released[0]).toBe(own)
+})
+
+it('divides by the number of the entry, which is no column and no size', () => {
+  const frame = new Frame(HOST, 4, new Map())
+  frame.set('c', Int32Array.of(8, 9, 9, 8))
+  const of = (op: 'div' | 'mod') => [...valuesOf(frame, binary(op, variable('c'), variable(ENTRY)))].slice(1)
+  expect([of('div'), of('mod')]).toEqual([
+    [9, 4, 2],
+    [0, 1, 2],
+  ])
+})
+
+it('reports the first empty segment among several', () => {
+  const { empty } = runSync(HOST.padWithLast(Int32Array.of(1, 9, 9, 9, 9, 9, 3, 9), 2, 9, 'indices'))
+  expect(empty).toBe(1)
+})
+
+it('bounds a full table by its last coordinate, and reads beyond it by the fill value', () => {
+  const bounds = (lo: number, hi: number) => {
+    const frame = {
+      range: () => [lo, hi] as const,
+      lists: new Map(),
+      tables: new Map([['t', Int32Array.of(0, 1, 2, 3)]]),
+      fills: new Map([['t', 4]]),
+      rangeChecked: new Set<never>(),
+    }
+    return boundsIn(frame, load('t', [variable('p')], 'index'))
+  }
+  for (const [lo, hi] of [
+    [0, 3],
+    [2, 2],
+  ] as const)
+    expect(bounds(lo, hi)).toMatchObject({ lo: 0, hi: 3 })
+  for (const [lo, hi] of [
+    [-1, 3],
+    [0, 4],
+  ] as const)
+    expect(bounds(lo, hi)).toMatchObject({ lo: 0, hi: 4 })
 })
