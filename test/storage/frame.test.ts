@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest'
+import { runSync } from '../../src/ast/work.ts'
 import { type Column, ENTRY, type Engine, Frame } from '../../src/columns/column-engine.ts'
-import { runSync } from '../../src/columns/coroutines.ts'
 import { binary, load, variable } from '../../src/ir/expressions/expr.ts'
 import { boundsIn } from '../../src/storage/columns/expression-bounds.ts'
 import { HOST } from '../../src/storage/engines/host/engine.ts'
