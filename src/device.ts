@@ -1,5 +1,6 @@
 /** sparsetile/device: tensors that stay on a device, their conversion to formats there, and measurements of commands. */
 import { checkDevice, expectOptions } from './api/inputs/argument-checks.ts'
+import { WORK_OPTIONS, type WorkOptions } from './ast/work.ts'
 import type { Command, Device } from './runtime/device.ts'
 import { type Measurement, type MeasureOptions, measure as measureCommands } from './runtime/measure.ts'
 
@@ -36,9 +37,9 @@ export type { Measurement, MeasureOptions } from './runtime/measure.ts'
 export async function measure(
   device: Device,
   commands: readonly Command[],
-  options: MeasureOptions = {},
+  options: MeasureOptions & WorkOptions = {},
 ): Promise<Measurement> {
-  expectOptions('measure', options, ['warmups', 'repeats', 'flush', 'batch', 'by'])
+  expectOptions('measure', options, ['warmups', 'repeats', 'flush', 'batch', 'by', ...WORK_OPTIONS])
   checkDevice(device)
   return measureCommands(device, commands, options)
 }

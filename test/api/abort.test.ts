@@ -2,11 +2,33 @@
 import { mkdtempSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type Progress, runSync, Work } from '../../src/ast/work.ts'
-import { load, readTensor } from '../../src/node.ts'
+import { measure } from '../../src/device.ts'
+import { coords, type Device, dense, devices, load, readTensor } from '../../src/node.ts'
+import type { DeviceBuffer } from '../../src/runtime/device.ts'
 
 const SPMM = 'sparsetile/kernels/spmm.spt'
+
+/** A device that counts the bytes it holds. */
+async function counted(open: () => Promise<Device>): Promise<{ device: Device; held: () => number }> {
+  const device = await open()
+  let bytes = 0
+  const alloc = device.alloc.bind(device)
+  device.alloc = (size, label): DeviceBuffer => {
+    const b = alloc(size, label)
+    const free = b.free.bind(b)
+    bytes += size
+    let isFreed = false
+    b.free = () => {
+      if (!isFreed) bytes -= size
+      isFreed = true
+      free()
+    }
+    return b
+  }
+  return { device, held: () => bytes }
+}
 
 /** Options that abort at the n-th part of a call, and the parts that began. */
 function abortAt(n: number) {
@@ -18,6 +40,16 @@ function abortAt(n: number) {
   }
   return { options: { signal: controller.signal, onProgress }, parts, controller }
 }
+
+const A = coords(
+  [3, 3],
+  [
+    [0, 1, 2],
+    [2, 0, 1],
+  ],
+  new Float32Array([1, 2, 3]),
+)
+const B = dense([3, 4], new Float32Array(12).fill(1))
 
 /** Aborts a call at each of its parts, and returns the number of parts. */
 async function abortEverywhere(
@@ -42,11 +74,65 @@ async function abortEverywhere(
   }
 }
 
+for (const [name, open] of [
+  ['cpu', devices.cpu],
+  ['webgpu', devices.webgpu],
+] as const)
+  describe(`aborted calls on ${name}`, () => {
+    let device: Device
+    let held: () => number
+    beforeAll(async () => {
+      ;({ device, held } = await counted(() => open({})))
+    })
+    afterAll(() => device.dispose())
+
+    test('build, bind, call, verify and measure', async () => {
+      const kernel = (await load(SPMM)).kernel('spmm').schedule(name === 'cpu' ? 'cpu' : 'gpu', 8)
+      expect(await abortEverywhere((o) => kernel.build(device, o))).toBeGreaterThanOrEqual(2)
+      const fn = await kernel.build(device)
+      const before = held()
+      const unchanged = (): void => expect(held()).toBe(before)
+      const bound = await abortEverywhere(async (o) => (await fn.bind({ A, B }, o)).free(), unchanged)
+      expect(bound).toBeGreaterThanOrEqual(3)
+      expect(await abortEverywhere((o) => fn({ A, B }, o), unchanged)).toBeGreaterThan(bound)
+      const binding = await fn.bind({ A, B })
+      const size = held()
+      const same = (): void => expect(held()).toBe(size)
+      expect(await abortEverywhere((o) => binding.verify(o), same)).toBe(2)
+      expect(await abortEverywhere((o) => binding.measure({ ...o, repeats: 3, warmups: 1 }), same)).toBe(2)
+      expect((await binding.verify()).ok).toBe(true)
+      binding.free()
+      unchanged()
+    })
+  })
+
 test('load and readTensor', async () => {
   expect(await abortEverywhere((o) => load(SPMM, o))).toBeGreaterThan(3)
   const file = join(mkdtempSync(join(tmpdir(), 'spt-')), 'a.mtx')
   writeFileSync(file, '%%MatrixMarket matrix coordinate real general\n2 2 1\n1 2 3.5\n')
   expect(await abortEverywhere((o) => readTensor(file, o))).toBe(1)
+})
+
+test('a signal that has aborted rejects every call at once; other values are not signals', async () => {
+  const reason = new Error('enough')
+  const signal = AbortSignal.abort(reason)
+  const device = await devices.cpu()
+  const kernel = (await load(SPMM)).kernel('spmm').schedule('cpu', 8)
+  const fn = await kernel.build(device)
+  const binding = await fn.bind({ A, B })
+  for (const call of [
+    () => load(SPMM, { signal }),
+    () => kernel.build(device, { signal }),
+    () => fn({ A, B }, { signal }),
+    () => fn.bind({ A, B }, { signal }),
+    () => binding.verify({ signal }),
+    () => binding.measure({ signal }),
+    () => measure(device, binding.commands, { signal }),
+    () => readTensor('nowhere.mtx', { signal }),
+  ])
+    await expect(call()).rejects.toBe(reason)
+  await expect(fn.bind({ A, B }, { signal: 5 as never })).rejects.toThrow(/signal/)
+  await expect(kernel.build(device, { onProgress: 5 as never })).rejects.toThrow(/onProgress/)
 })
 
 test('timers run during long host work, and a signal ends it', async () => {

@@ -13,6 +13,7 @@ import { dirname, join, resolve } from 'node:path'
 import { inspect } from 'node:util'
 import { transform } from 'esbuild'
 import { main } from '../../src/cli/index.ts'
+import * as onDevice from '../../src/device.ts'
 import * as sparsetile from '../../src/node.ts'
 import * as notebook from '../../src/notebook.ts'
 import * as pruning from '../../src/prune.ts'
@@ -96,7 +97,14 @@ export async function run(blocks: readonly Block[], wanted: readonly string[] = 
       printed.set(sink, `${printed.get(sink) ?? ''}${line}\n`)
     }
     await (await programOf(blocks))({
-      modules: { node: sparsetile, search: searching, prune: pruning, notebook, fs: { writeFileSync } },
+      modules: {
+        node: sparsetile,
+        device: onDevice,
+        search: searching,
+        prune: pruning,
+        notebook,
+        fs: { writeFileSync },
+      },
       upTo,
       console: { log },
     })
@@ -121,7 +129,7 @@ async function programOf(blocks: readonly Block[]): Promise<(around: Around) => 
     .map((b, k) => (b.kind === 'ts' ? `await upTo(${k})\n${b.text}` : ''))
     .join('\n')
     .replace(
-      /^import (\{[^}]*\}) from '(?:sparsetile\/|node:)(node|search|prune|notebook|fs)'$/gm,
+      /^import (\{[^}]*\}) from '(?:sparsetile\/|node:)(node|device|search|prune|notebook|fs)'$/gm,
       (_, names: string, module: string) => {
         const values = names.replace(/\btype \w+,?/g, '').replaceAll(' as ', ': ')
         return `const ${values} = modules.${module}`

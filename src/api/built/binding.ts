@@ -1,4 +1,5 @@
 /** Bindings: compiled kernels with bound data. */
+import { WORK_OPTIONS, Work, type WorkOptions } from '../../ast/work.ts'
 import type { RefOptions, RefOutputs } from '../../reference/index.ts'
 import type { Bound, TensorFormat } from '../../run/bind/index.ts'
 import type { Sources } from '../../run/compile/compiled-program.ts'
@@ -37,9 +38,10 @@ export async function createBinding(
   bound: Bound,
   selection: Selection | null = null,
   origin: Origin = {},
+  work?: Work,
 ): Promise<Binding> {
   const { program, compilation } = compiled
-  const executable = await Executable.create(program, bound, { source: compilation.source, ...origin })
+  const executable = await Executable.create(program, bound, { source: compilation.source, ...origin }, work)
   return new Binding(Dispatcher.fixed(compiled, executable, selection))
 }
 
@@ -150,8 +152,8 @@ export class Binding extends ErrorSources {
   }
 
   /** Measures runs in milliseconds: warm, with flushed caches, or the mean of many in a graph. */
-  async measure(options: MeasureOptions = {}): Promise<Measurement> {
-    expectOptions('measure', options, ['warmups', 'repeats', 'flush', 'batch', 'by'])
+  async measure(options: MeasureOptions & WorkOptions = {}): Promise<Measurement> {
+    expectOptions('measure', options, ['warmups', 'repeats', 'flush', 'batch', 'by', ...WORK_OPTIONS])
     return this.#running((e) => e.measure(options))
   }
 
@@ -214,10 +216,12 @@ export class Binding extends ErrorSources {
    * `inout` buffers are restored. Values of resident tensors are downloaded for the reference.
    * @throws SptError `api/argument`, `run/resident`, and as `run`
    */
-  async verify(options: RefOptions = {}): Promise<Verification> {
+  async verify(options: RefOptions & WorkOptions = {}): Promise<Verification> {
     checkVerify(options)
+    const { signal, onProgress, ...sampling } = options
+    const work = new Work({ signal, onProgress })
     return this.#running((e) =>
-      e.preserving(['inout'], () => verify(this.code.compilation.source, e, options)),
+      e.preserving(['inout'], () => verify(this.code.compilation.source, e, sampling, work)),
     )
   }
 

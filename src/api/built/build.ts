@@ -1,6 +1,7 @@
 /** Compilation of kernels for a device: with their steps, under the auto-scheduler, or with a dispatch. */
 import { SptError, valueOrError } from '../../ast/diagnostics/diagnostic.ts'
-import { expectFields, FLAG } from '../../ast/diagnostics/value-kinds.ts'
+import { expectFields, FLAG, FUNCTION, SIGNAL } from '../../ast/diagnostics/value-kinds.ts'
+import { Work, type WorkOptions } from '../../ast/work.ts'
 import { bindPlan } from '../../run/bind/bind-plan.ts'
 import type { Device } from '../../runtime/device.ts'
 import { isUnscheduled, scheduleCandidates } from '../auto-schedule/schedule-candidates.ts'
@@ -11,7 +12,7 @@ import { Built } from './built.ts'
 import { compileSteps } from './code.ts'
 import { checkOrdered } from './unordered-sums.ts'
 
-export interface BuildOptions {
+export interface BuildOptions extends WorkOptions {
   /**
    * `false`: exactly the applied steps, without a dispatch `auto` or the auto-scheduler. Nests on which no thread is bound run as
    * `parallel()`, if the device permits. Default true.
@@ -36,13 +37,21 @@ export async function buildKernel<K extends Selectable<K>>(
   options: BuildOptions,
 ): Promise<Built> {
   const RECORD = { holds: isRecord, expected: 'numbers by name' }
-  expectFields('build', options, { auto: FLAG, deterministic: FLAG, sizes: RECORD, statistics: RECORD })
+  const more = { signal: SIGNAL, onProgress: FUNCTION }
+  expectFields('build', options, {
+    auto: FLAG,
+    deterministic: FLAG,
+    sizes: RECORD,
+    statistics: RECORD,
+    ...more,
+  })
   const { auto = true, deterministic = false, ...facts } = options
+  const work = new Work(options)
   checkSizes((open?.base ?? kernel).compilation.source, facts.sizes)
-  if (!auto) return new Built(await compileOrdered(kernel, device, deterministic))
+  if (!auto) return new Built(await compileOrdered(kernel, device, deterministic, work))
   return open
-    ? buildDispatch({ ...open, deterministic }, device, facts)
-    : (await buildDefault(kernel, device, options)).built
+    ? buildDispatch({ ...open, deterministic }, device, facts, work)
+    : (await buildDefault(kernel, device, options, work)).built
 }
 
 /** Compiles the schedule that a dispatch selects without data, if conditions need no data. */
@@ -50,6 +59,7 @@ async function buildDispatch<K extends Selectable<K>>(
   open: OpenDispatch<K>,
   device: Device,
   { sizes, statistics = {} }: Pick<BuildOptions, 'sizes' | 'statistics'>,
+  work: Work,
 ): Promise<Built> {
   const family = new ScheduleFamily<K>(open, device)
   const statisticsOf = [...(open.choice?.statistics.values() ?? [])]
@@ -57,7 +67,7 @@ async function buildDispatch<K extends Selectable<K>>(
   if (statisticsOf.some((s) => s.kind === 'fill_ratio' && s.live)) return new Built(family)
   const known = { params: sizes ?? {}, statistics }
   // Without sizes, a rule for software adapters may still replace the schedule.
-  const chosen = await valueOrError(() => family.choose(known))
+  const chosen = await valueOrError(() => work.wait(family.choose(known), () => family.release()))
   if (!(chosen instanceof SptError))
     return sizes ? new Built(chosen.code, chosen.selection) : new Built(family)
   if (chosen.diagnostics.some((d) => !NEEDS_DATA.has(d.code))) throw chosen
@@ -67,8 +77,13 @@ async function buildDispatch<K extends Selectable<K>>(
 /** Codes of errors of a selection that data of a binding can resolve. */
 const NEEDS_DATA = new Set(['bind/missing-size', 'choose/unknown-statistic'])
 
-async function compileOrdered<K extends Selectable<K>>(kernel: K, device: Device, deterministic: boolean) {
-  const code = await compileSteps(kernel, device)
+async function compileOrdered<K extends Selectable<K>>(
+  kernel: K,
+  device: Device,
+  deterministic: boolean,
+  work: Work,
+) {
+  const code = await compileSteps(kernel, device, work)
   return deterministic ? checkOrdered(code) : code
 }
 
@@ -77,8 +92,9 @@ export async function buildDefault<K extends Selectable<K>>(
   kernel: K,
   device: Device,
   { deterministic = false, sizes }: BuildOptions = {},
+  work: Work = new Work(),
 ): Promise<{ readonly kernel: K; readonly built: Built }> {
-  const compile = (k: K) => compileOrdered(k, device, deterministic)
+  const compile = (k: K) => compileOrdered(k, device, deterministic, work)
   if (!isUnscheduled(kernel.compilation)) return { kernel, built: new Built(await compile(kernel)) }
   // On GPUs, candidates are compiled once sizes are known, because code for unknown sizes has a version per remainder.
   const guess =

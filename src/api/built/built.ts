@@ -1,4 +1,5 @@
 /** Compiled kernels as functions: under a fixed schedule, or with a schedule selected for each binding (`dispatch/family.ts`). */
+import { Work } from '../../ast/work.ts'
 import type { Plan } from '../../plan/schema.ts'
 import { writePlan } from '../../plan/write.ts'
 import type { Bound } from '../../run/bind/index.ts'
@@ -31,7 +32,7 @@ export interface Family {
   choose(inputs: SelectionInputs): Promise<SelectedCode>
   estimateBytes(inputs: SelectionInputs): number
   bindOnHost(inputs: SelectionInputs): Bound
-  bind(inputs: SelectionInputs): Promise<Binding>
+  bind(inputs: SelectionInputs, work: Work): Promise<Binding>
   upload(bound: Bound): Promise<Binding>
   release(): void
 }
@@ -78,8 +79,9 @@ class OneSchedule implements Family {
     return this.code.bindOnHost(inputs)
   }
 
-  async bind(inputs: SelectionInputs): Promise<Binding> {
-    return this.upload(this.bindOnHost(inputs))
+  async bind(inputs: SelectionInputs, work: Work): Promise<Binding> {
+    const bound = await work.run(this.code.bindingSteps(inputs))
+    return createBinding(this.code, bound, null, {}, work)
   }
 
   upload(bound: Bound): Promise<Binding> {
@@ -155,16 +157,21 @@ export class Built extends Callable<
 
   /** Builds the formats of the inputs, and uploads the arrays. @throws SptError `bind/…`, `format/…`, `choose/…`, `device/…` */
   override async bind(inputs: Inputs, options: BindOptions = {}): Promise<Binding> {
-    return this.#family.bind(namedInputs('bind', inputs, options))
+    const { signal, onProgress, ...selection } = options
+    const work = new Work({ signal, onProgress })
+    return this.#family.bind(namedInputs('bind', inputs, selection), work)
   }
 
   protected override async invoke(
     inputs: Inputs,
     options: BindOptions = {},
   ): Promise<Record<string, Tensor>> {
-    const binding = await this.#family.bind(namedInputs(this.#family.name, inputs, options))
+    const { signal, onProgress, ...selection } = options
+    const work = new Work({ signal, onProgress })
+    const binding = await this.#family.bind(namedInputs(this.#family.name, inputs, selection), work)
     try {
-      await binding.run()
+      work.begin('run')
+      await work.wait(binding.run())
       return await binding.outputs()
     } finally {
       binding.free()

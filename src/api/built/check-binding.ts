@@ -1,9 +1,11 @@
 /** Checks of calls on compiled kernels, and of queued calls on bindings. */
 import { failAs, failWith } from '../../ast/diagnostics/diagnostic.ts'
 import { expectFields, FLAG } from '../../ast/diagnostics/value-kinds.ts'
+import type { Coroutine, WorkOptions } from '../../ast/work.ts'
+import { WORK_OPTIONS } from '../../ast/work.ts'
 import type { Kernel1 } from '../../ir/coordinates/stage1.ts'
 import type { RefOptions } from '../../reference/index.ts'
-import { type Bound, bindInputs } from '../../run/bind/index.ts'
+import { type Bound, bindingSteps } from '../../run/bind/index.ts'
 import { bindParams } from '../../run/bind/sizes/bound-sizes.ts'
 import { checkFits, type Executable } from '../../run/execution/execute.ts'
 import type { ExplainOptions } from '../../run/explain/index.ts'
@@ -24,10 +26,10 @@ export function fittingBytes(
 }
 
 /** Binds inputs whose buffers fit the plan (`null`: unknown). Throws SptError `bind/…`, `format/…`, and as `checkFits`. */
-export function bindWithin(on: Planned | null, kernel: Kernel1, inputs: RunInputs): Bound {
+export function* bindWithin(on: Planned | null, kernel: Kernel1, inputs: RunInputs): Coroutine<Bound> {
   const values = valuesIn(kernel, inputs)
   if (on) fittingBytes(on, kernel, values)
-  return bindInputs(kernel, values)
+  return yield* bindingSteps(kernel, values)
 }
 
 /** Throws SptError `api/unknown-buffer` unless the kernel has this buffer. */
@@ -88,8 +90,8 @@ export const checkExplain = (options: ExplainOptions): void =>
  * Checks the options of `verify`; an empty sample would pass without comparing anything. Throws SptError `api/argument`,
  * `api/unknown-option`.
  */
-export function checkVerify(options: RefOptions): void {
-  expectOptions('verify', options, ['sample'])
+export function checkVerify(options: RefOptions & WorkOptions): void {
+  expectOptions('verify', options, ['sample', ...WORK_OPTIONS])
   const { sample } = options
   if (sample === undefined) return
   expectOptions('the sample', sample, ['fraction', 'count', 'seed'])

@@ -1,4 +1,5 @@
 /** A kernel compiled for a device under a schedule. */
+import { type Coroutine, runSync, Work } from '../../ast/work.ts'
 import type { Bound } from '../../run/bind/index.ts'
 import type { Compilation } from '../../run/compile/compile.ts'
 import { type Defaulted, runOn, type Sources } from '../../run/compile/compiled-program.ts'
@@ -29,8 +30,16 @@ export class CompiledCode {
     this.program = program
   }
 
-  static async of(compilation: Compilation, device: Device, sources: Sources): Promise<CompiledCode> {
-    const program = await compileOn(device, compilation, sources)
+  static async of(
+    compilation: Compilation,
+    device: Device,
+    sources: Sources,
+    work: Work = new Work(),
+  ): Promise<CompiledCode> {
+    work.begin('lower', compilation.source.name)
+    await work.run(compilation.planningSteps(lanesOf(device)))
+    work.begin('compile', compilation.source.name)
+    const program = await work.wait(compileOn(device, compilation, sources), (late) => late.release())
     return new CompiledCode(compilation, program)
   }
 
@@ -63,6 +72,10 @@ export class CompiledCode {
   }
 
   bindOnHost(inputs: RunInputs): Bound {
+    return runSync(this.bindingSteps(inputs))
+  }
+
+  bindingSteps(inputs: RunInputs): Coroutine<Bound> {
     return bindWithin(this.program, this.program.plan.kernel, inputs)
   }
 
@@ -74,13 +87,13 @@ export class CompiledCode {
 /** Compiles a kernel with the applied steps and default thread bindings, which are left out if the device rejects the result. */
 export async function compileSteps<
   K extends Pick<ErrorSources, 'sources'> & Defaulted<K> & { readonly compilation: Compilation },
->(kernel: K, device: Device): Promise<CompiledCode> {
+>(kernel: K, device: Device, work?: Work): Promise<CompiledCode> {
   const { sources } = kernel
   const onThreads = runOn<K>(kernel, device.kind)
   try {
-    return await CompiledCode.of(onThreads.compilation, device, sources)
+    return await CompiledCode.of(onThreads.compilation, device, sources, work)
   } catch (why) {
     if (onThreads === kernel || !isRefusedByDevice(why)) throw why
-    return CompiledCode.of(kernel.compilation, device, sources)
+    return CompiledCode.of(kernel.compilation, device, sources, work)
   }
 }

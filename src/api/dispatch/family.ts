@@ -7,6 +7,7 @@ import {
   valueOrError,
 } from '../../ast/diagnostics/diagnostic.ts'
 import { appliedName } from '../../ast/print/message-text.ts'
+import { type Coroutine, runSync, Work } from '../../ast/work.ts'
 import { getOrAddPromise } from '../../ir/memoize.ts'
 import { checkedPlan } from '../../plan/launch-plan.ts'
 import type { Bound } from '../../run/bind/index.ts'
@@ -44,7 +45,9 @@ interface Option extends Candidate {
   /** Compiles the schedule after a check of names, ranks and shapes. Throws SptError `bind/…`, and as `build`. */
   checked(): Promise<CompiledCode>
   /** `rejected`: schedules that failed before, with the reasons. */
-  prepare(bound: Bound, rejected: readonly string[]): Promise<Binding>
+  prepare(bound: Bound, rejected: readonly string[], work: Work): Promise<Binding>
+  /** `bind`, in steps. */
+  bindingSteps(): Coroutine<Bound>
   readonly label: string
 }
 
@@ -149,11 +152,12 @@ export class ScheduleFamily<K extends Selectable<K>> implements Family {
   /** Selects a schedule, and binds data on the host. @throws SptError `choose/…`, `bind/…` */
   bindOnHost(inputs: BindInputs): Bound {
     this.#checkBindable(inputs)
-    return this.#bindFirst(this.#options(inputs, this.#selector(inputs)))
+    return runSync(this.#bindFirst(this.#options(inputs, this.#selector(inputs))))
   }
 
-  async bind(inputs: BindInputs): Promise<Binding> {
+  async bind(inputs: BindInputs, work: Work): Promise<Binding> {
     this.#checkBindable(inputs)
+    work.begin('select', this.#name)
     const selector = this.#selector(inputs)
     const fetching = selector?.fetch()
     if (fetching) await fetching
@@ -161,7 +165,7 @@ export class ScheduleFamily<K extends Selectable<K>> implements Family {
       const first = (): Candidate => this.#option(selector, selector.select())
       return this.#preparedForRuns(selector, first, selector.isMeasuredFirst)
     }
-    return this.upload(this.#bindFirst(this.#options(inputs, selector)))
+    return this.#upload(await work.run(this.#bindFirst(this.#options(inputs, selector))), work)
   }
 
   /** Throws SptError `api/unknown-option` for `resident` tensors, which only `choose` reads: they would be missing, or random. */
@@ -171,23 +175,35 @@ export class ScheduleFamily<K extends Selectable<K>> implements Family {
     expectInputs(this.#open.choice ? values : inputs)
   }
 
-  #bindFirst([first, ...others]: readonly Option[], rejected: readonly string[] = []): Bound {
-    const bound = others.length > 0 ? resultOrError(() => first!.bind()) : first!.bind()
-    if (bound instanceof SptError) return this.#bindFirst(others, [...rejected, failureText(first!, bound)])
-    this.#bound.set(bound, { options: [first!, ...others], rejected })
-    return bound
+  *#bindFirst([first, ...others]: readonly Option[], rejected: readonly string[] = []): Coroutine<Bound> {
+    let failure: string
+    try {
+      const bound = yield* first!.bindingSteps()
+      this.#bound.set(bound, { options: [first!, ...others], rejected })
+      return bound
+    } catch (e) {
+      if (others.length === 0 || !(e instanceof SptError)) throw e
+      failure = failureText(first!, e)
+    }
+    return yield* this.#bindFirst(others, [...rejected, failure])
   }
 
-  async upload(bound: Bound): Promise<Binding> {
+  upload(bound: Bound): Promise<Binding> {
+    return this.#upload(bound, new Work())
+  }
+
+  async #upload(bound: Bound, work: Work): Promise<Binding> {
     const known = this.#bound.get(bound)
-    if (this.#withoutData && (!known || this.#isReleased)) return createBinding(this.#withoutData, bound)
+    if (this.#withoutData && (!known || this.#isReleased))
+      return createBinding(this.#withoutData, bound, null, {}, work)
     invariant(known, 'only data that this family bound are uploaded')
     const { options, rejected } = known
     const [first, ...others] = options
-    if (others.length === 0) return first!.prepare(bound, rejected)
-    const binding = await valueOrError(() => first!.prepare(bound, rejected))
+    if (others.length === 0) return first!.prepare(bound, rejected, work)
+    const binding = await valueOrError(() => first!.prepare(bound, rejected, work))
     if (!(binding instanceof SptError)) return binding
-    return this.upload(this.#bindFirst(others, [...rejected, failureText(first!, binding)]))
+    const next = this.#bindFirst(others, [...rejected, failureText(first!, binding)])
+    return this.#upload(await work.run(next), work)
   }
 
   /** Releases every compiled schedule. A dispatch compiles again for later selections. */
@@ -236,9 +252,10 @@ export class ScheduleFamily<K extends Selectable<K>> implements Family {
       compile,
       checked: compile,
       bind: () => compiled.bindOnHost(inputs),
+      bindingSteps: () => compiled.bindingSteps(inputs),
       label: WITHOUT_DATA,
-      prepare: (bound, rejected) =>
-        createBinding(compiled, bound, this.#reported(null, WITHOUT_DATA, rejected)),
+      prepare: (bound, rejected, work) =>
+        createBinding(compiled, bound, this.#reported(null, WITHOUT_DATA, rejected), {}, work),
     }
     return [...(found ?? []), last]
   }
@@ -253,6 +270,7 @@ export class ScheduleFamily<K extends Selectable<K>> implements Family {
     const { device } = this
     const compile = (other = device): Promise<CompiledCode> =>
       other === device ? this.#compile(selected) : compileSteps<K>(kernel, other)
+    const planOf = (k: K) => this.#planOf(k)
     const option: Option = {
       selection,
       compilation,
@@ -261,17 +279,24 @@ export class ScheduleFamily<K extends Selectable<K>> implements Family {
         selector.check(selected)
         return compile()
       },
-      bind: () => {
+      bind: () => runSync(option.bindingSteps()),
+      *bindingSteps() {
         // `build` reports errors of lowering.
-        const plan = resultOrError(() => this.#planOf(kernel))
+        const plan = resultOrError(() => planOf(kernel))
         const on = plan instanceof SptError ? null : { device, plan: checkedPlan(plan) }
-        return bindWithin(on, compilation.kernel, selector.inputsOf(selected))
+        return yield* bindWithin(on, compilation.kernel, selector.inputsOf(selected))
       },
       label: selected.text,
-      prepare: async (bound, rejected) =>
+      prepare: async (bound, rejected, work) =>
         selection && selector.isOpen(selection)
           ? this.#preparedForRuns(selector, () => option, false)
-          : createBinding(await compile(), bound, this.#reported(selection, selected.text, rejected)),
+          : createBinding(
+              await work.wait(compile()),
+              bound,
+              this.#reported(selection, selected.text, rejected),
+              {},
+              work,
+            ),
     }
     return option
   }

@@ -1,5 +1,6 @@
 /** Arguments of calls on compiled kernels: tensors, sizes and scalars in one object by name, and options. */
 import { byName } from '../../ast/by-name.ts'
+import type { WorkOptions } from '../../ast/work.ts'
 import type { DeviceFacts, SelectionInputs } from '../dispatch/device-facts.ts'
 import { expectArgument, expectOptions, isRecord } from './argument-checks.ts'
 import { expectRecord, type RunInputs } from './bound-inputs.ts'
@@ -12,7 +13,7 @@ import type { Bindable } from './tensors.ts'
 export type Inputs = Readonly<Record<string, Bindable | number | boolean>>
 
 /** Options of a binding. */
-export interface BindOptions extends DeviceFacts, Pick<RunInputs, 'seed' | 'statistics'> {}
+export interface BindOptions extends DeviceFacts, Pick<RunInputs, 'seed' | 'statistics'>, WorkOptions {}
 
 /** Options of a schedule selection. */
 export interface SelectionOptions extends BindOptions, Pick<SelectionInputs, 'resident'> {}

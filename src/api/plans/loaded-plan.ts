@@ -1,5 +1,6 @@
 /** Plans that were read from JSON, on a device. */
 
+import { runSync } from '../../ast/work.ts'
 import { readPlan } from '../../plan/read.ts'
 import type { Plan } from '../../plan/schema.ts'
 import { callerTensors } from '../../run/bind/bind-plan.ts'
@@ -44,7 +45,7 @@ export class LoadedPlan {
 
   /** Converts tensors to the formats of the plan, and uploads them. Throws SptError `bind/…`, `format/…`, `plan/…`, `device/…`. */
   async bind(inputs: RunInputs): Promise<BoundPlan> {
-    const bound = bindWithin(this.#program, this.#program.plan.kernel, inputs)
+    const bound = runSync(bindWithin(this.#program, this.#program.plan.kernel, inputs))
     return new BoundPlan(await Executable.create(this.#program, bound))
   }
 
