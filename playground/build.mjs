@@ -24,7 +24,10 @@ const packageFiles = () =>
   ].sort()
 
 /** The compiler's parser and the words of the language, from its sources. */
-async function language() {
+let loaded
+const language = () => (loaded ??= bundleLanguage())
+
+async function bundleLanguage() {
   const { outputFiles } = await build({
     ...SHARED,
     platform: 'node',

@@ -92,8 +92,8 @@ const median = (times: readonly number[]): number =>
 const row = (name: string, value: string): HTMLElement =>
   element('tr', {}, element('th', { scope: 'row', textContent: name }), element('td', { textContent: value }))
 
-/** `slowest`: milliseconds of the slower variant, for the bar; 0 if there is one variant. */
-export function showResult(parent: HTMLElement, r: RunResult, slowest: number): void {
+/** `slowest`: milliseconds of the slower variant, for the bar; `null` if there is one variant. */
+export function showResult(parent: HTMLElement, r: RunResult, slowest: number | null): void {
   const time = median(r.times)
   const sampled = r.compared < r.elements ? ` of ${number(r.elements)}` : ''
   const verdict = r.ok
@@ -112,7 +112,7 @@ export function showResult(parent: HTMLElement, r: RunResult, slowest: number): 
       element('strong', { textContent: milliseconds(time) }),
       ` median of ${number(r.runs)} ${r.runs === 1 ? 'run' : 'runs'}`,
     ),
-    ...(slowest > 0 ? [bar(time, slowest)] : []),
+    ...(slowest === null ? [] : [bar(time, slowest)]),
     element(
       'table',
       {},
@@ -143,8 +143,9 @@ export const timeOf = (r: RunResult): number => median(r.times)
 
 function bar(time: number, slowest: number): HTMLElement {
   const fill = element('span', {})
-  fill.style.width = `${Math.max(1, (100 * time) / slowest)}%`
-  const label = time < slowest ? `${(slowest / time).toFixed(2)} × faster` : 'slower'
+  const ratio = slowest / Math.max(time, Number.MIN_VALUE)
+  fill.style.width = `${Math.min(100, Math.max(1, 100 / ratio))}%`
+  const label = ratio >= 1.005 ? `${ratio.toFixed(2)} × faster` : 'the slower of both'
   return element(
     'div',
     { className: 'compare' },

@@ -160,8 +160,8 @@ async function resultOf(k: number, of: Omit<RunRequest, 'kind'>): Promise<RunRes
 }
 
 function showResults(parents: readonly HTMLElement[], results: readonly (RunResult | string)[]): void {
-  const times = results.map((r) => (typeof r === 'string' ? 0 : timeOf(r)))
-  const slowest = times.length > 1 && times.every((t) => t > 0) ? Math.max(...times) : 0
+  const times = results.map((r) => (typeof r === 'string' ? null : timeOf(r)))
+  const slowest = times.every((t) => t !== null) && times.length > 1 ? Math.max(...times) : null
   for (const [k, r] of results.entries()) {
     if (typeof r === 'string') showError(parents[k]!, r)
     else showResult(parents[k]!, r, slowest)
