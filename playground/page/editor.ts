@@ -1,33 +1,17 @@
 /** The editor of the text, and read-only views of generated texts. */
+import { autocompletion } from '@codemirror/autocomplete'
+import { defaultKeymap } from '@codemirror/commands'
 import {
-  autocompletion,
-  closeBrackets,
-  closeBracketsKeymap,
-  completionKeymap,
-} from '@codemirror/autocomplete'
-import { defaultKeymap, history, historyKeymap } from '@codemirror/commands'
-import {
-  bracketMatching,
   HighlightStyle,
-  indentOnInput,
   type LanguageSupport,
   type StreamLanguage,
   syntaxHighlighting,
 } from '@codemirror/language'
-import { type Diagnostic, lintGutter, lintKeymap, setDiagnostics } from '@codemirror/lint'
+import { type Diagnostic, lintGutter, setDiagnostics } from '@codemirror/lint'
 import { EditorState, type Extension, RangeSetBuilder } from '@codemirror/state'
-import {
-  Decoration,
-  drawSelection,
-  EditorView,
-  highlightActiveLine,
-  highlightActiveLineGutter,
-  highlightSpecialChars,
-  keymap,
-  lineNumbers,
-  rectangularSelection,
-} from '@codemirror/view'
+import { Decoration, drawSelection, EditorView, keymap, lineNumbers } from '@codemirror/view'
 import { tags } from '@lezer/highlight'
+import { basicSetup } from 'codemirror'
 import type { Mark } from '../protocol.ts'
 import { completions, type KnownNames, spt } from './spt-language.ts'
 
@@ -73,10 +57,24 @@ const theme = EditorView.theme({
     fontSize: 'inherit',
     borderRadius: '4px',
   },
+  '.cm-panels': { backgroundColor: 'var(--raised)', color: 'var(--text)', borderColor: 'var(--line)' },
+  '.cm-foldPlaceholder': {
+    backgroundColor: 'var(--active)',
+    borderColor: 'var(--line)',
+    color: 'var(--quiet)',
+  },
+  '.cm-textfield, .cm-button': {
+    backgroundColor: 'var(--surface)',
+    backgroundImage: 'none',
+    color: 'var(--text)',
+    border: '1px solid var(--line)',
+    borderRadius: '6px',
+  },
+  '.cm-selectionMatch': { backgroundColor: 'var(--active)' },
   '.cm-changed': { backgroundColor: 'var(--changed)' },
 })
 
-const common: Extension = [highlighting, theme, drawSelection(), highlightSpecialChars(), lineNumbers()]
+const common: Extension = [highlighting, theme]
 
 export interface Editor {
   readonly view: EditorView
@@ -109,24 +107,10 @@ export function createEditor(
         },
       ]),
       common,
-      history(),
-      highlightActiveLine(),
-      highlightActiveLineGutter(),
-      rectangularSelection(),
-      EditorState.allowMultipleSelections.of(true),
-      indentOnInput(),
-      bracketMatching(),
-      closeBrackets(),
+      basicSetup,
       autocompletion({ override: [completions(known)] }),
       lintGutter(),
       spt,
-      keymap.of([
-        ...closeBracketsKeymap,
-        ...defaultKeymap,
-        ...historyKeymap,
-        ...completionKeymap,
-        ...lintKeymap,
-      ]),
       EditorView.contentAttributes.of({ 'aria-label': 'Program text (.spt)', spellcheck: 'false' }),
       EditorView.updateListener.of((u) => {
         if (u.docChanged) changed()
@@ -180,6 +164,8 @@ export function showText(
     doc: text,
     extensions: [
       common,
+      lineNumbers(),
+      drawSelection(),
       keymap.of(defaultKeymap),
       language,
       EditorState.readOnly.of(true),
