@@ -24,7 +24,7 @@ const LABELS: Readonly<Record<View, string>> = {
 }
 const DEVICE_LABELS: Readonly<Record<DeviceChoice, string>> = { webgpu: 'WebGPU', cpu: 'CPU' }
 
-store.restore()
+store.restore(location.hash)
 /** The first schedules are checked after the first run. */
 let isFirst = true
 /** False until the program has run: it runs once without a click, and later when a control changes. */
@@ -176,9 +176,10 @@ fillExampleMenu((text) => {
 window.addEventListener('keydown', (e) => {
   if ((e.ctrlKey || e.metaKey) && e.key === 'Enter' && !e.defaultPrevented) run()
 })
-window.addEventListener('hashchange', () => {
+window.addEventListener('hashchange', ({ newURL }) => {
   const { text } = store.state
-  if (!store.restore()) return
+  // Not the present address, which a pending change may have replaced.
+  if (!store.restore(new URL(newURL).hash)) return
   hasRun = false
   if (store.state.text !== text) editor.replace(store.state.text)
   else showAll()

@@ -63,9 +63,8 @@ class Store {
     return complete
   }
 
-  /** Takes the state of the link, if it is another than the page's. Returns true if the state has changed. */
-  restore(): boolean {
-    const { hash } = location
+  /** Takes the state of a link's fragment, if it is another than the page's. Returns true if the state has changed. */
+  restore(hash: string): boolean {
     if (hash.length < 2 || hash === this.#own) return false
     this.#own = hash
     try {
