@@ -68,10 +68,20 @@ export interface Progress {
   readonly item?: string
 }
 
+/** The members of an `AbortSignal` that are used; TypeScript declares `AbortSignal` only with the types of the DOM or of Node. */
+export interface AbortSignalLike {
+  readonly aborted: boolean
+  // biome-ignore lint/suspicious/noExplicitAny: as the platform declares it
+  readonly reason: any
+  throwIfAborted(): void
+  addEventListener(type: 'abort', listener: () => void, options?: { once?: boolean }): void
+  removeEventListener(type: 'abort', listener: () => void): void
+}
+
 /** Options of long calls. */
 export interface WorkOptions {
-  /** Ends the call: it rejects with the reason of the signal, and leaves nothing allocated. */
-  readonly signal?: AbortSignal | undefined
+  /** An `AbortSignal` that ends the call: it rejects with the reason of the signal, and leaves nothing allocated. */
+  readonly signal?: AbortSignalLike | undefined
   /** Called when a part of the call begins. */
   readonly onProgress?: ((progress: Progress) => void) | undefined
 }
@@ -84,7 +94,7 @@ const INTERVAL_MS = 20
 
 /** A call in progress: its signal, its progress, and its pauses. */
 export class Work {
-  readonly #signal: AbortSignal | undefined
+  readonly #signal: AbortSignalLike | undefined
   readonly #onProgress: WorkOptions['onProgress']
   #last = performance.now()
 

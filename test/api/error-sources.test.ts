@@ -3,6 +3,7 @@
 import { beforeAll, describe, expect, test } from 'vitest'
 import { flatInputs } from '../../src/api/inputs/flat-inputs.ts'
 import { ErrorSources } from '../../src/api/programs/error-sources.ts'
+import * as onDevice from '../../src/device.ts'
 import * as api from '../../src/node.ts'
 import { Workspace } from '../../src/search.ts'
 import { errorOf, MUL } from './support.ts'
@@ -157,7 +158,7 @@ describe('errors of the API', () => {
   })
 
   test('every public class reports them', () => {
-    const classes = Object.values(api as Readonly<Record<string, unknown>>).filter(
+    const classes = Object.values<unknown>({ ...api, ...onDevice }).filter(
       (x): x is abstract new () => object => typeof x === 'function' && /^class\b/.test(`${x}`),
     )
     const others = classes.filter((c) => !(c.prototype instanceof ErrorSources)).map((c) => c.name)

@@ -91,11 +91,11 @@ test('the package of the software driver is found by its folder, and defects are
   expect(findArchive([made('other', 'bin/x64/swiftshader.tar.br')])).toMatchObject({ version: '1.2.3' })
   expect(findArchive([bare])).toMatchObject({
     reason: expect.stringMatching(/is installed \(1\.2\.3 in .*bare\), but has no bin\/swiftshader\.tar\.br/),
-    hint: expect.stringMatching(/npm install @sparticuz\/chromium@\d+/),
+    hint: expect.stringMatching(/npm i @sparticuz\/chromium@\d+/),
   })
   expect(findArchive([])).toMatchObject({
     reason: expect.stringContaining('is not installed'),
-    hint: expect.stringMatching(/^npm install @sparticuz\/chromium@[\d.]+$/),
+    hint: expect.stringMatching(/^npm i @sparticuz\/chromium@[\d.]+$/),
   })
 })
 

@@ -142,6 +142,7 @@ console.log(JSON.stringify({ names: Object.keys(api).sort(), formats: program.fo
       'devices',
       'instructionTest',
       'load',
+      'loadPlan',
       'packIndices',
       'readTensor',
       'render',

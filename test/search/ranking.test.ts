@@ -88,7 +88,7 @@ for (let i = 0; i < 50; i++) for (let j = (i * seed) % 7; j < 40; j += 1 + ((i +
 const inputs = { tensors: { A: coords([50, 40], [rows, columns]) }, params: { d: 32 } }
 const out = []
 for (const space of [
-  await product.space('blocks').bind('cuda', inputs),
+  await product.space('blocks').bind('cuda', { ...inputs.tensors, ...inputs.params }),
   sketches(product, { device: 'cuda' }),
 ]) {
   const all = []

@@ -1,5 +1,5 @@
 /** Compiled kernels as functions: under a fixed schedule, or with a schedule selected for each binding (`dispatch/family.ts`). */
-import { Work } from '../../ast/work.ts'
+import { WORK_OPTIONS, Work } from '../../ast/work.ts'
 import type { Plan } from '../../plan/schema.ts'
 import { writePlan } from '../../plan/write.ts'
 import type { Bound } from '../../run/bind/index.ts'
@@ -157,18 +157,17 @@ export class Built extends Callable<
 
   /** Builds the formats of the inputs, and uploads the arrays. @throws SptError `bind/…`, `format/…`, `choose/…`, `device/…` */
   override async bind(inputs: Inputs, options: BindOptions = {}): Promise<Binding> {
-    const { signal, onProgress, ...selection } = options
-    const work = new Work({ signal, onProgress })
-    return this.#family.bind(namedInputs('bind', inputs, selection), work)
+    const given = namedInputs('bind', inputs, options, WORK_OPTIONS)
+    return this.#family.bind(given, new Work(options))
   }
 
   protected override async invoke(
     inputs: Inputs,
     options: BindOptions = {},
   ): Promise<Record<string, Tensor>> {
-    const { signal, onProgress, ...selection } = options
-    const work = new Work({ signal, onProgress })
-    const binding = await this.#family.bind(namedInputs(this.#family.name, inputs, selection), work)
+    const given = namedInputs(this.#family.name, inputs, options, WORK_OPTIONS)
+    const work = new Work(options)
+    const binding = await this.#family.bind(given, work)
     try {
       work.begin('run')
       await work.wait(binding.run())

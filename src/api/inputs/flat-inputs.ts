@@ -21,7 +21,10 @@ export interface SelectionOptions extends BindOptions, Pick<SelectionInputs, 're
 /** Names of `BindOptions`. */
 const OPTIONS = ['seed', 'statistics', 'capability', 'processors', 'features'] as const
 
-/** Separates sizes and scalars from tensors. Throws SptError `api/argument`, `api/unknown-option`. `more`: names of further options. */
+/**
+ * Separates sizes and scalars from tensors, and leaves out `WorkOptions`. Throws SptError `api/argument`, `api/unknown-option`.
+ * @param more - Names of further options
+ */
 export function namedInputs<O extends BindOptions>(
   call: string,
   inputs: Inputs,
@@ -49,7 +52,8 @@ export function namedInputs<O extends BindOptions>(
       tensors[name] = value
     }
   }
-  return { ...options, tensors, params }
+  const { signal, onProgress, ...selection }: SelectionOptions = options
+  return { ...selection, tensors, params }
 }
 
 /** The arguments of a call with these inputs. */
