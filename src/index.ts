@@ -32,7 +32,7 @@ export {
 } from './api/inputs/tensors.ts'
 export { Kernel, type TraceStep, type Variant } from './api/kernels/kernel.ts'
 export { Part } from './api/kernels/nests.ts'
-export { type BoundPlan, type LoadedPlan, loadPlan } from './api/plans/loaded-plan.ts'
+export { loadPlan } from './api/plans/loaded-plan.ts'
 export { type LoadOptions, SptProgram } from './api/programs/program.ts'
 export { type Diagnostic, InternalError, type Span, SptError } from './ast/diagnostics/diagnostic.ts'
 export type { ModuleText } from './backends/targets/index.ts'

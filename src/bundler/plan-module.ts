@@ -5,8 +5,8 @@ import type { PlanRequest } from './plan-request.ts'
 /**
  * Exports `plan`, `build(device)`, and both as the default. `runtime`: the specifier or URL of the runtime.
  * ```ts
- * import spmm from './spmm.spt?plan&schedule=gpu(8,32)'
- * const fn = await spmm.build(device)
+ * import product from './product.spt?plan&schedule=gpu(8,32)'
+ * const fn = await product.build(device)
  * ```
  */
 export function planModule(

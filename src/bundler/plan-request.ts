@@ -1,4 +1,4 @@
-/** Imports of plans: `./x.spt?plan&kernel=spmm&schedule=gpu(8,32)&target=webgpu`. */
+/** Imports of plans: `./x.spt?plan&kernel=product&schedule=gpu(8,32)&target=webgpu`. */
 import { basename } from 'node:path'
 import { argumentsOf, parseScheduleCall } from '../api/kernels/schedule-call.ts'
 import type { SptProgram } from '../api/programs/program.ts'

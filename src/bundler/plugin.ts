@@ -30,7 +30,7 @@ export function bundlerMessage({ diagnostics, sources = new Map() }: SptError): 
   return { message, loc: { file: locate(source.name), line, column: column - 1 } }
 }
 
-export const sparsetile: UnpluginInstance<undefined> = createUnplugin(() => ({
+const sparsetile: UnpluginInstance<undefined> = createUnplugin(() => ({
   name: 'sparsetile',
   enforce: 'pre',
   resolveId(id, importer) {

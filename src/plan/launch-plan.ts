@@ -7,7 +7,7 @@ import type { Entry } from '../backends/module.ts'
 import type { DeviceKind } from '../backends/target.ts'
 import type { ModuleText } from '../backends/targets/index.ts'
 import type { Kernel1, Param } from '../ir/coordinates/stage1.ts'
-import { walkStmts1 } from '../ir/coordinates/stage1-tree.ts'
+import { iteration, walkStmts1 } from '../ir/coordinates/stage1-tree.ts'
 import type { Expr } from '../ir/expressions/expr.ts'
 import { memoize } from '../ir/memoize.ts'
 import { readsOf, writesOf } from '../ir/statements/accesses.ts'
@@ -129,13 +129,12 @@ export function visitedAxes(kernel: Kernel1): readonly string[] {
 
 /** The body of a kernel that visits these axes and computes nothing. */
 export const bodyVisiting = (axes: readonly string[]): Kernel1['body'] => [
-  {
-    kind: 'iterate',
+  iteration({
     name: 'visited',
     iters: axes.map((axis) => ({ name: axis, axis, kind: 'R' })),
     where: [],
     body: [],
-  },
+  }),
 ]
 
 const withoutStatements = memoize(

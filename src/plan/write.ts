@@ -22,6 +22,23 @@ import { sha256 } from './sha256.ts'
 
 const data = (e: Expr): Expression => expr.write(e) as Expression
 
+/** Columns of a line of printed JSON. */
+const WIDTH = 120
+
+/** Prints JSON with short values on one line each. */
+export function printPlan(value: unknown, indent = ''): string {
+  const line = JSON.stringify(value)
+  if (line.length + indent.length <= WIDTH || typeof value !== 'object' || value === null) return line
+  const inner = `${indent} `
+  const items = Array.isArray(value)
+    ? value.map((x) => printPlan(x, inner))
+    : Object.entries(value).flatMap(([k, x]) =>
+        x === undefined ? [] : [`${JSON.stringify(k)}: ${printPlan(x, inner)}`],
+      )
+  const [open, close] = Array.isArray(value) ? '[]' : '{}'
+  return `${open}\n${items.map((x) => inner + x).join(',\n')}\n${indent}${close}`
+}
+
 /** Returns the plan as plain JSON data, without source locations. */
 export function writePlan(plan: LaunchPlan): Plan {
   const { kernel, needs, checks, facts, lostWrites, precision } = plan

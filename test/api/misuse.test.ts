@@ -6,13 +6,14 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { flatInputs } from '../../src/api/inputs/flat-inputs.ts'
+import * as onDevice from '../../src/device.ts'
 import * as api from '../../src/node.ts'
 import { refusal } from '../support/refusal.ts'
 import { complaint, errorOf, TEXT } from './support.ts'
 
 // biome-ignore lint/suspicious/noExplicitAny: calls that TypeScript would refuse are what is tested
 type Loose = any
-const loose: Loose = api
+const loose: Loose = { ...api, ...onDevice }
 
 interface Scene {
   readonly p: Loose

@@ -3,6 +3,7 @@ import { describe, expect, test, vi } from 'vitest'
 import { flatInputs } from '../../src/api/inputs/flat-inputs.ts'
 import { dense, stored } from '../../src/api/inputs/tensors.ts'
 import { parseProgram } from '../../src/api/programs/program.ts'
+import * as onDevice from '../../src/device.ts'
 import * as browser from '../../src/index.ts'
 import * as api from '../../src/node.ts'
 import { createCpuDevice } from '../../src/runtime/cpu/device.ts'
@@ -19,7 +20,7 @@ const compiled = (text: string) => parseProgram(text).kernel().build(createCpuDe
 const values = dense([2], Float32Array.of(1, 2))
 
 describe('unknown options', async () => {
-  const loose = api as unknown as Record<string, (...args: unknown[]) => unknown>
+  const loose = { ...api, ...onDevice } as unknown as Record<string, (...args: unknown[]) => unknown>
   const devices = api.devices as unknown as Record<string, (options: unknown) => unknown>
   const own = parseProgram(kernel('m', 'X', 'Y')).kernel()
   const wrong = { strange: 1 }

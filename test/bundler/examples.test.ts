@@ -5,7 +5,7 @@ import type { AddressInfo } from 'node:net'
 import { fileURLToPath } from 'node:url'
 import { build } from 'esbuild'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { sparsetile } from '../../src/bundler/plugin.ts'
+import sparsetile from '../../src/bundler/plugin.ts'
 import { Browser } from '../browser/chromium.ts'
 
 const root = fileURLToPath(new URL('../../', import.meta.url))

@@ -22,6 +22,7 @@ const folders = [
   'data',
   'examples',
   'notebooks',
+  'playground',
 ]
 const held = folders.flatMap((folder) => [
   `/${folder}`,

@@ -2,7 +2,7 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
 import { load } from '../../src/node.ts'
-import { writePlan } from '../../src/plan/write.ts'
+import { printPlan, writePlan } from '../../src/plan/write.ts'
 import { planOn } from '../../src/run/compile/compiled-program.ts'
 import { describedDevice } from '../../src/run/compile/described-device.ts'
 
@@ -22,7 +22,7 @@ test('the example is the plan of its kernel', async () => {
   const kernel = (await load('kernels/spmv.spt')).kernel('spmv').schedule('cpu')
   const plan = planOn(describedDevice('cpu', new Set()), kernel.sequential().compilation)
   const { binding: _, ...written } = writePlan(plan)
-  const example = JSON.stringify(written, null, 1)
+  const example = printPlan(written)
   const renewed = page.replace(
     /(## Example[\s\S]*```json\n)[\s\S]*?\n```/,
     (_all, head: string) => `${head}${example}\n\`\`\``,

@@ -42,7 +42,14 @@ test('the package declares them optional, and installs nothing else', () => {
     readFileSync('package.json', 'utf8'),
   )
   expect([dependencies, optionalDependencies]).toEqual([undefined, undefined])
-  expect(Object.keys(peerDependencies)).toEqual(['bullmq', 'ioredis', 'koffi', 'libsql', 'webgpu'])
+  expect(Object.keys(peerDependencies)).toEqual([
+    'bullmq',
+    'ioredis',
+    'koffi',
+    'libsql',
+    'unplugin',
+    'webgpu',
+  ])
   for (const name of Object.keys(peerDependencies))
     expect(peerDependenciesMeta[name]).toEqual({ optional: true })
   // npm warns about these in projects that install the package.

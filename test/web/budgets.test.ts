@@ -7,7 +7,7 @@ import { resolve } from 'node:path'
 import { gzipSync } from 'node:zlib'
 import { build, type Plugin } from 'esbuild'
 import { expect, test } from 'vitest'
-import { sparsetile } from '../../src/bundler/plugin.ts'
+import sparsetile from '../../src/bundler/plugin.ts'
 
 const TABLE = new URL('budgets.json', import.meta.url)
 const budgets = JSON.parse(readFileSync(TABLE, 'utf8')) as Record<string, number>

@@ -42,7 +42,7 @@ export type KnownRegister = (e: Expr) => KnownOfRegister | undefined
 
 /**
  * Returns a function to the properties of expressions, which visits each node once. Sizes, coordinates and sums of
- * these have the type `index`; they fit, or are rejected before a run (`plan-ranges.ts`). Casts, other types, and
+ * these have the type `index`; they fit, or are rejected before a run (`range-checks.ts`). Casts, other types, and
  * arithmetic on data wrap.
  */
 export const registersBy = (known: KnownRegister): ((e: Expr) => Register) =>

@@ -45,8 +45,6 @@ export interface RunInputs {
   readonly statistics?: Readonly<Record<string, number>>
 }
 
-export const isBound = (x: RunInputs | Bound): x is Bound => isRecord(x) && 'storages' in x
-
 export const expectRecord = (inputs: unknown): void =>
   expectArgument(
     isRecord(inputs),

@@ -13,7 +13,7 @@ import { binary, type Expr } from '../../ir/expressions/expr.ts'
 import { rewriteExpr } from '../../ir/expressions/expr-tree.ts'
 import { printExpr } from '../../ir/print/print-stage2.ts'
 import type { Clear, Kernel3, Launch } from '../../ir/statements/loops.ts'
-import { writePlan } from '../../plan/write.ts'
+import { printPlan, writePlan } from '../../plan/write.ts'
 import { planOn } from '../../run/compile/compiled-program.ts'
 import { describedDevice } from '../../run/compile/described-device.ts'
 import type { CommandSpec } from '../arguments/command.ts'
@@ -113,7 +113,7 @@ export const emit: CommandSpec = {
           const plan = planOn(on, emitted.compilation, { sources: program.sources, wide: call.flag('wide') })
           return {
             program,
-            texts: [{ name: plan.name, text: `${JSON.stringify(writePlan(plan), null, 1)}\n` }],
+            texts: [{ name: plan.name, text: `${printPlan(writePlan(plan))}\n` }],
           }
         }
         const modules = emitted.emit(target, { wide: call.flag('wide') })
