@@ -7,16 +7,16 @@ type Slots = readonly Int32Array[]
 
 /** By compiled kernel, which alone can bind them: under one name, another may be chosen for each width. */
 export class Formats {
-  readonly #built = new Map<Built, Promise<Conversion>>()
-  readonly #slots = new Map<Built, Promise<Slots>>()
+  readonly #built = new Map<Built['code'], Promise<Conversion>>()
+  readonly #slots = new Map<Built['code'], Promise<Slots>>()
 
   of(kernel: Built, build: () => Promise<Conversion>): Promise<Conversion> {
-    return remembered(this.#built, kernel, build)
+    return remembered(this.#built, kernel.code, build)
   }
 
   /** Where elements lie in a format that has been built. */
   slots(kernel: Built, find: () => Promise<Slots>): Promise<Slots> {
-    return remembered(this.#slots, kernel, find)
+    return remembered(this.#slots, kernel.code, find)
   }
 
   async free(): Promise<void> {

@@ -63,7 +63,7 @@ export class OurDevice {
   times = true
   readonly #ready = new Map<string, Promise<Ready>>()
   /** Kernels of choices whose preparation is noted. */
-  readonly #noted = new Set<Built>()
+  readonly #noted = new Set<Built['code']>()
   readonly #clock: CompileClock
 
   constructor(device: Device) {
@@ -99,8 +99,8 @@ export class OurDevice {
     if (!isOpen(ready.compiled)) return ready
     const start = this.#start()
     const kernel = await ready.compiled.choose({ ...tensors, ...params })
-    if (!this.#noted.has(kernel)) await this.#note(ready.candidate, kernel, start, kernel.selection!)
-    this.#noted.add(kernel)
+    if (!this.#noted.has(kernel.code)) await this.#note(ready.candidate, kernel, start, kernel.selection!)
+    this.#noted.add(kernel.code)
     return { ...ready, compiled: kernel, chosen: kernel.selection! }
   }
 
