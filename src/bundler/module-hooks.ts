@@ -9,7 +9,7 @@ import { locate } from '../io/package/package.ts'
 import { planModule } from './plan-module.ts'
 import { compilePlan, isPlanImport, planRequest } from './plan-request.ts'
 
-/** Of this package, which the program may not have installed. */
+/** The page runtime of this package, by URL because the program may not have installed the package. */
 const RUNTIME = new URL('./runtime.js', import.meta.url).href
 
 export const resolve: ResolveHook = (specifier, context, next) => {

@@ -1,6 +1,5 @@
 /** One table from file endings to readers and writers; runs in browsers. */
 import { type Diagnostic, failWith } from '../ast/diagnostics/diagnostic.ts'
-import type { Dtype } from '../ir/values/dtype.ts'
 import type { Tensor } from '../storage/tensor.ts'
 import { type ByteSource, type Chunks, WHOLE } from './byte-source.ts'
 import { gzip, inflate, MAX_EXPANSION } from './compression/inflate.ts'
@@ -8,6 +7,7 @@ import { readNpy } from './numpy/npy.ts'
 import { openNpz } from './numpy/npz.ts'
 import { readNpzTensor } from './numpy/npz-tensor.ts'
 import { npyChunks, npzArrays, npzChunks, scipyWarning } from './numpy/npz-write.ts'
+import type { ReadOptions } from './options.ts'
 import { PRUNED, readPrunedLayer } from './safetensors/pruned-layer.ts'
 import { openSafetensors, openShardOf, tensorAt } from './safetensors/safetensors.ts'
 import { denseChunks } from './safetensors/safetensors-write.ts'
@@ -17,17 +17,6 @@ import { readMatrixMarket } from './text/matrix-market.ts'
 import { matrixMarketChunks } from './text/matrix-market-write.ts'
 import { readSmtx } from './text/smtx.ts'
 import { unknownEnding } from './unknown-ending.ts'
-
-export interface ReadOptions {
-  /** Element type to read the values as; default: the nearest to the file's. */
-  readonly dtype?: Dtype | undefined
-  /** Shape: required for files without one (edge lists, coordinate arrays), checked against all others. */
-  readonly shape?: readonly number[] | undefined
-  /** The tensor to read from a file of several; for an `.npz` also a prefix, or coordinate arrays joined by commas. */
-  readonly address?: string | undefined
-  /** For a layer written by `spt prune`: only the elements in tiles, without values. Not for other files. */
-  readonly tiles?: boolean | undefined
-}
 
 interface Input {
   readonly source: ByteSource

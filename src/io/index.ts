@@ -4,13 +4,13 @@ import { Work, type WorkOptions } from '../ast/work.ts'
 import type { Dtype } from '../ir/values/dtype.ts'
 import type { Tensor } from '../storage/tensor.ts'
 import { withCheckpoints } from './byte-source.ts'
-import type { ReadOptions } from './dispatch.ts'
 import { checkReadable, readTensorFrom, splitAddress, tensorChunks, writeWarning } from './dispatch.ts'
 import { fileSource, withFile, writeFile } from './node-files.ts'
+import type { ReadOptions, WriteOptions } from './options.ts'
 import { type Weights, type WeightsOptions, weightsOf } from './safetensors/weights.ts'
 
 export { blobSource, type Chunks } from './byte-source.ts'
-export { ADDRESSES, READABLE, type ReadOptions, readTensorFrom, WRITABLE } from './dispatch.ts'
+export { ADDRESSES, READABLE, readTensorFrom, WRITABLE } from './dispatch.ts'
 export { fileSource, writeFile } from './node-files.ts'
 export { npzArrays, npzChunks } from './numpy/npz-write.ts'
 export { maskPart, masksMetadata, masksOf, PRUNED } from './safetensors/pruned-layer.ts'
@@ -56,11 +56,6 @@ export async function readTensorFor(
 /** The tensors of a model file, for repeated reads; the file is not kept open. @throws SptError `io/…` */
 export const openWeights = async (path: string, options: WeightsOptions = {}): Promise<Weights> =>
   weightsOf(await fileSource(path), options)
-
-export interface WriteOptions {
-  /** Called if the file is valid but another library cannot read it; default: `process.emitWarning`. */
-  readonly onWarning?: ((warning: Diagnostic) => void) | undefined
-}
 
 /** Writes a tensor as `.npy`, `.npz`, `.safetensors`, `.mtx` or `.mtx.gz`. @throws SptError `io/…` */
 export async function writeTensor(

@@ -11,6 +11,7 @@ import type {
   Reformat,
   SkippedProduct,
 } from '../ir/coordinates/stage1.ts'
+import { bodyVisiting } from '../ir/coordinates/stage1-tree.ts'
 import type { FormatInstance, Instance, PartInstance, Sort, Table } from '../ir/formats/format.ts'
 import type { PartTree } from '../ir/formats/part-tree.ts'
 import { QUERIES, type Query } from '../ir/formats/queries.ts'
@@ -33,6 +34,7 @@ import {
   text,
 } from './codec.ts'
 import { expr } from './expressions.ts'
+import type { Plan } from './schema.ts'
 
 export const dtype = oneOf(DTYPES)
 const exprs = list(expr)
@@ -273,3 +275,15 @@ export const storedKernel = record<StoredKernel>({
   skippedProducts: optional(list(skipped)),
   visited: names,
 })
+
+/** Returns the kernel over coordinates, without statements, by which tensors are bound to a plan. Throws SptError `plan/malformed`. */
+export function readKernel({ binding, runtimeFormats }: Pick<Plan, 'binding' | 'runtimeFormats'>): Kernel1 {
+  const { visited, skippedProducts, ...kernel } = storedKernel.read(binding, 'binding')
+  return {
+    stage: 1,
+    ...kernel,
+    body: bodyVisiting(visited),
+    ...(runtimeFormats && { runtimeLists: list(runtimeLists).read(runtimeFormats, 'runtimeFormats') }),
+    ...(skippedProducts && { skippedProducts }),
+  }
+}

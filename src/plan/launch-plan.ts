@@ -7,7 +7,7 @@ import type { Entry } from '../backends/module.ts'
 import type { DeviceKind } from '../backends/target.ts'
 import type { ModuleText } from '../backends/targets/index.ts'
 import type { Kernel1, Param } from '../ir/coordinates/stage1.ts'
-import { iteration, walkStmts1 } from '../ir/coordinates/stage1-tree.ts'
+import { bodyVisiting, visitedAxes } from '../ir/coordinates/stage1-tree.ts'
 import type { Expr } from '../ir/expressions/expr.ts'
 import { memoize } from '../ir/memoize.ts'
 import { readsOf, writesOf } from '../ir/statements/accesses.ts'
@@ -117,25 +117,6 @@ export function launchPlan({ kernel, stage3, ...compiled }: Compiled): LaunchPla
 }
 
 const deviceArray = ({ name, dtype, role, shape }: DeviceArray): DeviceArray => ({ name, dtype, role, shape })
-
-/** The axes that iterations of a kernel visit. */
-export function visitedAxes(kernel: Kernel1): readonly string[] {
-  const out = new Set<string>()
-  walkStmts1(kernel.body, (s) => {
-    if (s.kind === 'iterate') for (const x of s.iters) out.add(x.axis)
-  })
-  return [...out]
-}
-
-/** The body of a kernel that visits these axes and computes nothing. */
-export const bodyVisiting = (axes: readonly string[]): Kernel1['body'] => [
-  iteration({
-    name: 'visited',
-    iters: axes.map((axis) => ({ name: axis, axis, kind: 'R' })),
-    where: [],
-    body: [],
-  }),
-]
 
 const withoutStatements = memoize(
   (kernel: Kernel1): Kernel1 => ({ ...kernel, body: bodyVisiting(visitedAxes(kernel)) }),

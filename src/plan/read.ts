@@ -9,10 +9,10 @@ import type { Clear } from '../ir/statements/loops.ts'
 import type { Dtype } from '../ir/values/dtype.ts'
 import type { Device } from '../runtime/device.ts'
 import { isWord } from '../runtime/webgpu/widened-elements.ts'
-import { runtimeLists, storedKernel } from './binding-codecs.ts'
-import { list, malformed, objectAt } from './codec.ts'
+import { readKernel } from './binding-codecs.ts'
+import { malformed, objectAt } from './codec.ts'
 import { expr } from './expressions.ts'
-import { bodyVisiting, type DeviceArray, type LaunchPlan, type LaunchStep } from './launch-plan.ts'
+import type { DeviceArray, LaunchPlan, LaunchStep } from './launch-plan.ts'
 import { planFields } from './plan-codec.ts'
 import {
   type Expression,
@@ -45,11 +45,7 @@ function checkSchema(json: unknown): void {
 export function readPlan(json: unknown): LaunchPlan {
   checkSchema(json)
   const plan = planFields.read(json, '')
-  const { name, params, axes, buffers, reformats, skippedProducts, visited } = storedKernel.read(
-    plan.binding,
-    'binding',
-  )
-  const lists = plan.runtimeFormats && list(runtimeLists).read(plan.runtimeFormats, 'runtimeFormats')
+  const kernel = readKernel(plan)
   const references = new References(plan)
   for (const [k, m] of plan.modules.entries())
     if (sha256(m.text) !== m.sha256)
@@ -72,17 +68,7 @@ export function readPlan(json: unknown): LaunchPlan {
     device: plan.device,
     index: plan.index,
     needs: plan.needs,
-    kernel: {
-      stage: 1,
-      name,
-      params,
-      axes,
-      buffers,
-      reformats,
-      body: bodyVisiting(visited),
-      ...(lists && { runtimeLists: lists }),
-      ...(skippedProducts && { skippedProducts }),
-    },
+    kernel,
     params: [
       ...plan.sizes.map(
         (s): Param => ({
@@ -134,7 +120,7 @@ export function readPlan(json: unknown): LaunchPlan {
     })),
     facts: plan.facts,
     lostWrites: plan.lostWrites,
-    runtimeLists: lists,
+    runtimeLists: kernel.runtimeLists,
     precision: plan.precision,
   }
 }

@@ -63,7 +63,7 @@ export interface PackedArray extends PlanBuffer {
 export interface PlanModule {
   readonly name: string
   readonly text: string
-  /** Of the text in UTF-8, hexadecimal. */
+  /** SHA-256 hash of the text in UTF-8, hexadecimal. */
   readonly sha256: string
   /** Device features that the text requires, and the instruction or memory that requires each. */
   readonly capabilities?: readonly { readonly name: string; readonly by: string }[]

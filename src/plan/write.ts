@@ -2,10 +2,11 @@
 import type { ArgSpec } from '../backends/module.ts'
 import { targetOf } from '../backends/targets/index.ts'
 import type { Param } from '../ir/coordinates/stage1.ts'
+import { visitedAxes } from '../ir/coordinates/stage1-tree.ts'
 import type { Expr } from '../ir/expressions/expr.ts'
 import { runtimeLists, storedKernel } from './binding-codecs.ts'
 import { expr } from './expressions.ts'
-import { type DeviceArray, type LaunchPlan, type LaunchStep, visitedAxes } from './launch-plan.ts'
+import type { DeviceArray, LaunchPlan, LaunchStep } from './launch-plan.ts'
 import { planFields } from './plan-codec.ts'
 import {
   type Expression,

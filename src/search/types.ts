@@ -1,4 +1,4 @@
-import type { Stepwise } from './stepwise.ts'
+import type { Coroutine } from '../ast/work.ts'
 
 /**
  * Data types shared by the modules of the search. A *space* is a tree of decisions; a *point* has a value for each decision
@@ -121,8 +121,8 @@ export interface Strategy {
   /** Reports trials, including those of an earlier search: their points are not proposed again. */
   tell(trials: readonly Trial[]): void
   /** Stepwise forms of `ask` and `tell`, so that a search can end between steps; it waits for strategies without them. */
-  askStepwise?(count: number): Stepwise<readonly Point[]>
-  tellStepwise?(trials: readonly Trial[]): Stepwise<void>
+  askStepwise?(count: number): Coroutine<readonly Point[]>
+  tellStepwise?(trials: readonly Trial[]): Coroutine<void>
   /** Measurement effort for a proposed point, in (0, 1]; default 1. A point is proposed again only for a greater share. */
   share?(point: Point): number
 }

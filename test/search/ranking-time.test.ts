@@ -1,7 +1,7 @@
 /** Ranking takes a part of a search's time: what there is no time to ask the prior about is tried last, and asked later. */
 import { expect, test, vi } from 'vitest'
+import { runSync } from '../../src/ast/work.ts'
 import { Expected, RankingTime } from '../../src/search/ranking/expected.ts'
-import { atOnce } from '../../src/search/stepwise.ts'
 import { STRATEGIES } from '../../src/search/strategies/index.ts'
 import type { Point, PointSpace } from '../../src/search/types.ts'
 
@@ -39,16 +39,16 @@ test('the prior first takes 1.5 s or a quarter of the search, later a quarter of
     [4, 10],
   ] as const) {
     const { expected, time, asked, wait } = slow({ seconds })
-    const costs = atOnce(expected.costs(points, time))
+    const costs = runSync(expected.costs(points, time))
     expect(asked).toHaveLength(first)
     expect(costs.filter(Number.isFinite)).toHaveLength(first)
     for (const [k, cost] of costs.entries()) if (Number.isFinite(cost)) expect(cost).toBe(k + 1)
     // From all over the list.
     expect(Math.max(...asked.map((p) => Number(p.a)))).toBeGreaterThan(350)
-    atOnce(expected.costs(points, time))
+    runSync(expected.costs(points, time))
     expect(asked).toHaveLength(first)
     wait(90_000)
-    atOnce(expected.costs(points, time))
+    runSync(expected.costs(points, time))
     expect(asked.length / first).toBeGreaterThan(2)
     expect(new Set(asked).size).toBe(asked.length)
   }
@@ -56,9 +56,9 @@ test('the prior first takes 1.5 s or a quarter of the search, later a quarter of
 
 test('a fraction of the remaining time is respected', () => {
   const { expected, time, asked } = slow({ seconds: 60 })
-  atOnce(expected.costs(points, time, 1 / 2))
+  runSync(expected.costs(points, time, 1 / 2))
   expect(asked).toHaveLength(8)
-  atOnce(expected.costs(points, time, 1 / 2))
+  runSync(expected.costs(points, time, 1 / 2))
   expect(asked).toHaveLength(12)
 })
 
@@ -73,15 +73,15 @@ test('work within the remaining time ends with it', () => {
     }
     return 'done'
   }
-  expect(atOnce(time.within(work(5)))).toBe('done')
-  expect(atOnce(time.within(work(1000)))).toBeNull()
+  expect(runSync(time.within(work(5)))).toBe('done')
+  expect(runSync(time.within(work(1000)))).toBeNull()
   expect(steps).toBeLessThan(20)
   expect(time.left).toBeLessThanOrEqual(0)
 })
 
 test('a search without a limit ranks all points, in their order', () => {
   const { expected, time, asked } = slow({})
-  expect(atOnce(expected.costs(points, time))).toEqual(points.map((p) => 1 + Number(p.a)))
+  expect(runSync(expected.costs(points, time))).toEqual(points.map((p) => 1 + Number(p.a)))
   expect(asked).toEqual(points)
 })
 
@@ -92,10 +92,10 @@ test('for few trials the prior takes at least a quarter of their time, and more 
     [10_000, 15],
   ] as const) {
     const { expected, time, asked, wait } = slow({ trials })
-    atOnce(expected.costs(points, time))
+    runSync(expected.costs(points, time))
     expect(asked).toHaveLength(first)
     wait(60_000)
-    atOnce(expected.costs(points, time))
+    runSync(expected.costs(points, time))
     expect(asked.length).toBeGreaterThan(first)
   }
 })

@@ -78,7 +78,7 @@ import { coords, load } from './src/node.ts'
 import { costPrior, points, predictor, sketches } from './src/search.ts'
 import { MIN_SHARED, Ranking } from './src/search/ranking/index.ts'
 import { rankingOrigin } from './src/search/ranking/origin.ts'
-import { inTurns } from './src/search/stepwise.ts'
+import { Work } from './src/ast/work.ts'
 
 const model = JSON.parse(readFileSync('data/models/cuda.json', 'utf8'))
 const product = (await load(${JSON.stringify(PROGRAM)})).kernel('product')
@@ -103,13 +103,13 @@ for (const space of [
   const ranking = new Ranking({ cost, origin: () => rankingOrigin(space, predict), threads: 2 })
   let costs
   // Until they have begun.
-  for (let tries = 0; tries < 20 && here === tries * all.length; tries++) costs = await inTurns(ranking.costs(all))
+  for (let tries = 0; tries < 20 && here === tries * all.length; tries++) costs = await new Work().run(ranking.costs(all))
   const others = here % all.length > 0
   const shared = costPrior(space, predict, { threads: 2 })(all)
   const refused = expected.filter((c) => c === Number.POSITIVE_INFINITY).length
   const stop = new AbortController()
   setTimeout(() => stop.abort(), 100)
-  const ended = await inTurns(ranking.costs(all), stop.signal).then(() => 'done', (e) => e.name)
+  const ended = await new Work({ signal: stop.signal }).run(ranking.costs(all)).then(() => 'done', (e) => e.name)
   out.push({ asked: all.length, others, refused, same: [costs, shared].every((c) => c.every((x, k) => Object.is(x, expected[k]))), ended })
 }
 process.stdout.write(JSON.stringify(out))

@@ -2,9 +2,15 @@
 import { type Coroutine, runSync, Work } from '../../ast/work.ts'
 import type { Bound } from '../../run/bind/index.ts'
 import type { Compilation } from '../../run/compile/compile.ts'
-import { type Defaulted, runOn, type Sources } from '../../run/compile/compiled-program.ts'
+import {
+  compileOn,
+  type Defaulted,
+  lanesOf,
+  type Program,
+  runOn,
+  type Sources,
+} from '../../run/compile/compiled-program.ts'
 import { isRefusedByDevice } from '../../run/compile/device-limits.ts'
-import { compileOn, lanesOf, type Program } from '../../run/execution/execute.ts'
 import { type UnorderedSum, unorderedSums } from '../../run/verify/verify.ts'
 import type { Device } from '../../runtime/device.ts'
 import type { Selection } from '../dispatch/dispatch-conditions.ts'

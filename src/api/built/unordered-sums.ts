@@ -1,8 +1,7 @@
 /** Deterministic compilation: schedules whose floating-point sums have no fixed order are rejected. */
 import { failAs } from '../../ast/diagnostics/diagnostic.ts'
 import type { Compilation } from '../../run/compile/compile.ts'
-import { type Defaulted, runOn } from '../../run/compile/compiled-program.ts'
-import { lanesOf } from '../../run/execution/execute.ts'
+import { type Defaulted, lanesOf, runOn } from '../../run/compile/compiled-program.ts'
 import { type UnorderedSum, unorderedSums } from '../../run/verify/verify.ts'
 import type { Device } from '../../runtime/device.ts'
 import type { CompiledCode } from './code.ts'

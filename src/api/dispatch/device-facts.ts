@@ -9,7 +9,7 @@ import { EXPERIMENTAL, FEATURE_WORDS, featureText } from '../../elaborate/index.
 import type { Var } from '../../ir/expressions/expr.ts'
 import { CPU_FEATURES } from '../../runtime/cpu/device.ts'
 import type { Device, DeviceKind, DeviceLimits } from '../../runtime/device.ts'
-import type { ResidentTensor } from '../../storage/engines/device/index.ts'
+import type { ResidentTensor } from '../../storage/engines/device/resident-tensors.ts'
 import { expectArgument, isRecord } from '../inputs/argument-checks.ts'
 import type { RunInputs } from '../inputs/bound-inputs.ts'
 

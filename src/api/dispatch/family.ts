@@ -12,8 +12,7 @@ import { getOrAddPromise } from '../../ir/memoize.ts'
 import { checkedPlan } from '../../plan/launch-plan.ts'
 import type { Bound } from '../../run/bind/index.ts'
 import type { Compilation } from '../../run/compile/compile.ts'
-import { runOn, type Sources } from '../../run/compile/compiled-program.ts'
-import { lanesOf } from '../../run/execution/execute.ts'
+import { lanesOf, runOn, type Sources } from '../../run/compile/compiled-program.ts'
 import type { UnorderedSum } from '../../run/verify/verify.ts'
 import type { Device } from '../../runtime/device.ts'
 import { Binding, createBinding } from '../built/binding.ts'
@@ -25,31 +24,15 @@ import { traceOf } from '../kernels/nests.ts'
 import { withPlace } from '../programs/error-sources.ts'
 import type { Candidate } from './branches.ts'
 import type { BindInputs, SelectionInputs } from './device-facts.ts'
-import type { Selection } from './dispatch-conditions.ts'
 import { Dispatcher } from './dispatcher.ts'
 import type { RunTimeSelector } from './measurements.ts'
-import {
-  automaticSelection,
-  type OpenDispatch,
-  type Selectable,
-  type SelectedKernel,
-  Selector,
-} from './selector.ts'
+import { type OpenDispatch, type Selectable, type SelectedKernel, withRejected } from './open-dispatch.ts'
+import { type BoundOption, bindFirst, failureText, firstAccepted, type Option, optionOf } from './options.ts'
+import { Selector } from './selector.ts'
 
 /** Key of the steps of a kernel. Kernels of different sizes often share them. */
 const keyOf = ({ compilation }: { readonly compilation: Compilation }): string =>
   JSON.stringify(traceOf(compilation))
-
-/** A schedule for some inputs. It runs if the data or the device reject those before it. */
-interface Option extends Candidate {
-  /** Compiles the schedule after a check of names, ranks and shapes. Throws SptError `bind/…`, and as `build`. */
-  checked(): Promise<CompiledCode>
-  /** `rejected`: schedules that failed before, with the reasons. */
-  prepare(bound: Bound, rejected: readonly string[], work: Work): Promise<Binding>
-  /** `bind`, in steps. */
-  bindingSteps(): Coroutine<Bound>
-  readonly label: string
-}
 
 export class ScheduleFamily<K extends Selectable<K>> implements Family {
   readonly device: Device
@@ -59,10 +42,7 @@ export class ScheduleFamily<K extends Selectable<K>> implements Family {
   /** Compiled schedules: of a dispatch by kernel, which `selector.ts` caches; of the auto-scheduler by steps. */
   readonly #compiled = new Map<unknown, Promise<CompiledCode>>()
   /** The schedule of bound data, and those that follow it. */
-  readonly #bound = new WeakMap<
-    Bound,
-    { readonly options: readonly Option[]; readonly rejected: readonly string[] }
-  >()
+  readonly #bound = new WeakMap<Bound, BoundOption>()
   /**
    * Schedule of the auto-scheduler without data: the first candidate on the CPU, `parallel()` on GPUs; `null` for a dispatch. It runs
    * data that no candidate accepts, such as ready-made parts of formats, and reports errors in the data.
@@ -175,17 +155,11 @@ export class ScheduleFamily<K extends Selectable<K>> implements Family {
     expectInputs(this.#open.choice ? values : inputs)
   }
 
-  *#bindFirst([first, ...others]: readonly Option[], rejected: readonly string[] = []): Coroutine<Bound> {
-    let failure: string
-    try {
-      const bound = yield* first!.bindingSteps()
-      this.#bound.set(bound, { options: [first!, ...others], rejected })
-      return bound
-    } catch (e) {
-      if (others.length === 0 || !(e instanceof SptError)) throw e
-      failure = failureText(first!, e)
-    }
-    return yield* this.#bindFirst(others, [...rejected, failure])
+  /** Binds the first schedule that accepts the data, and remembers those that follow. */
+  *#bindFirst(options: readonly Option[], rejected: readonly string[] = []): Coroutine<Bound> {
+    const found = yield* bindFirst(options, rejected)
+    this.#bound.set(found.bound, found)
+    return found.bound
   }
 
   upload(bound: Bound): Promise<Binding> {
@@ -244,20 +218,9 @@ export class ScheduleFamily<K extends Selectable<K>> implements Family {
         ? this.#accepted(() => selector.candidates().map((c) => this.#option(selector, c)))
         : null
     if (!compiled) return found!
-    const compile = async (device?: Device) => (device ? compiled.compileFor(device) : compiled)
-    const { compilation } = compiled
-    const last: Option = {
-      selection: null,
-      compilation,
-      compile,
-      checked: compile,
-      bind: () => compiled.bindOnHost(inputs),
-      bindingSteps: () => compiled.bindingSteps(inputs),
-      label: WITHOUT_DATA,
-      prepare: (bound, rejected, work) =>
-        createBinding(compiled, bound, this.#reported(null, WITHOUT_DATA, rejected), {}, work),
-    }
-    return [...(found ?? []), last]
+    const reported = (rejected: readonly string[]) =>
+      withRejected(null, WITHOUT_DATA, rejected, this.#open.base)
+    return [...(found ?? []), optionOf(compiled, WITHOUT_DATA, inputs, reported)]
   }
 
   #option(selector: Selector<K>, selected: SelectedKernel<K>): Option {
@@ -293,20 +256,12 @@ export class ScheduleFamily<K extends Selectable<K>> implements Family {
           : createBinding(
               await work.wait(compile()),
               bound,
-              this.#reported(selection, selected.text, rejected),
+              withRejected(selection, selected.text, rejected, this.#open.base),
               {},
               work,
             ),
     }
     return option
-  }
-
-  /** The selection with the schedules that failed before; `null` for the auto-scheduler if none failed. */
-  #reported(selection: Selection | null, text: string, rejected: readonly string[]): Selection | null {
-    if (rejected.length === 0) return selection
-    const { source } = this.#open.base.compilation
-    const made = selection ?? automaticSelection({ text, milliseconds: null, costModel: null }, source, [])
-    return { ...made, rejectedBranches: [...made.rejectedBranches, ...rejected] }
   }
 
   /** Compiles a schedule once. Errors name the selected branch. */
@@ -336,15 +291,3 @@ export class ScheduleFamily<K extends Selectable<K>> implements Family {
 
 /** Label of the schedule of the auto-scheduler without data. */
 const WITHOUT_DATA = 'the schedule without data'
-
-const failureText = ({ label }: Option, error: SptError): string => `${label}: ${error.message}`
-
-/** Result for the first item that is not rejected with a user error. Throws the error of the last. */
-async function firstAccepted<T, R>(
-  [first, ...others]: readonly T[],
-  work: (item: T) => Promise<R>,
-): Promise<R> {
-  if (others.length === 0) return work(first!)
-  const done = await valueOrError(() => work(first!))
-  return done instanceof SptError ? firstAccepted(others, work) : done
-}

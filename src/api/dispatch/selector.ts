@@ -1,64 +1,34 @@
 /** Schedule selection: evaluates the conditions of a dispatch on bound data and a device. */
 
-import { brokenFact, factText } from '../../analysis/integers/facts.ts'
-import { failAs, invariant, resultOrError, SptError } from '../../ast/diagnostics/diagnostic.ts'
-import { appliedName } from '../../ast/print/message-text.ts'
+import { invariant, resultOrError, SptError } from '../../ast/diagnostics/diagnostic.ts'
 import type { CostModel } from '../../cost-model/learned/trained-models.ts'
 import { sparseTensors } from '../../cost-model/prediction.ts'
-import type { Choice, ScheduleCall } from '../../elaborate/index.ts'
-import { getOrAdd } from '../../ir/memoize.ts'
 import { checkDimensions, givenParams } from '../../run/bind/sizes/bound-sizes.ts'
 import type { Compilation } from '../../run/compile/compile.ts'
 import type { Device } from '../../runtime/device.ts'
 import { formatInputsOfChoice } from '../../schedule/coordinates/as/format-inputs.ts'
 import { DenseOnDevice, type Tensor } from '../../storage/tensor.ts'
-import type { AutoSchedulable } from '../auto-schedule/format-candidates.ts'
 import { predictedTimes } from '../auto-schedule/predicted-times.ts'
-import type { ScheduleCandidate } from '../auto-schedule/schedule-candidates.ts'
 import { fastestCandidates, keepsDeclaredFormats } from '../auto-schedule/schedule-candidates.ts'
 import { PLAIN, plainReason } from '../auto-schedule/software-adapter-schedule.ts'
 import { sumsOf, sumsText } from '../built/unordered-sums.ts'
 import { declaredOf, type RunInputs, valuesIn } from '../inputs/bound-inputs.ts'
 import { besideDeclared, type DeclaredInputs, formatInputsFor } from '../inputs/format-input-binding.ts'
 import { randomInputs } from '../inputs/small-data.ts'
-import { type ErrorSources, withPlace } from '../programs/error-sources.ts'
 import { residentStructure } from '../resident/resident-binding.ts'
 import type { LiveRatios } from './branches.ts'
 import { kindOf, modelFor, type SelectionContext, type SelectionInputs } from './device-facts.ts'
-import {
-  conjunction,
-  type Decision,
-  type DispatchCall,
-  decide,
-  type Selection,
-} from './dispatch-conditions.ts'
+import { type Decision, type DispatchCall, decide, type Selection } from './dispatch-conditions.ts'
 import { Facts } from './facts.ts'
+import {
+  applied,
+  automaticSelection,
+  checkRequirements,
+  type OpenDispatch,
+  type Selectable,
+  type SelectedKernel,
+} from './open-dispatch.ts'
 
-/** A kernel (`K`) to which schedules can be applied. */
-export interface Selectable<K> extends AutoSchedulable<K>, Pick<ErrorSources, 'sources'> {
-  sequential(): K
-  schedule(name: string, ...args: (number | undefined)[]): K
-}
-
-/** A dispatch, and the kernel to which its schedules are applied. */
-export interface OpenDispatch<K> extends Omit<DispatchCall, 'choice'> {
-  /** `null`: the auto-scheduler selects. */
-  readonly choice: Choice | null
-  readonly base: K
-  /** True: schedules with unordered sums are skipped. */
-  readonly deterministic?: boolean | undefined
-  /** The default dispatch `auto`, which the caller did not name. */
-  readonly isDefault?: boolean | undefined
-}
-
-/** A kernel under the selected schedule. */
-export interface SelectedKernel<K> {
-  readonly kernel: K
-  /** `null` for a schedule of the auto-scheduler. */
-  readonly selection: Selection | null
-  /** Call of the schedule, or decisions of the auto-scheduler. */
-  readonly text: string
-}
 type Decided<K> = SelectedKernel<K> & { readonly selection: Selection }
 
 /** Selects schedules of an open dispatch for a device and the inputs of one binding. */
@@ -283,63 +253,4 @@ export class Selector<K extends Selectable<K>> {
     const bound = declaredOf(this.#source, this.#inputs.tensors ?? {}, this.#used)
     return sparseTensors(this.#source, bound as Record<string, Tensor>)
   }
-}
-
-/** Why the auto-scheduler selects a candidate, if it rejected others. */
-export const automaticSelection = (
-  { text, reason, milliseconds, costModel }: Omit<ScheduleCandidate<unknown>, 'kernel'>,
-  { span }: Compilation['source'],
-  rejectedBranches: readonly string[],
-): Selection => ({
-  dispatch: 'auto',
-  schedule: null,
-  args: [],
-  text,
-  reason: reason ?? 'the fastest candidate of the auto-scheduler',
-  declaredBy: null,
-  origin: null,
-  predictions: milliseconds === null ? [] : [{ text, milliseconds }],
-  costModel,
-  values: {},
-  span: span ?? { source: '', start: 0, end: 0 },
-  rejectedBranches,
-})
-
-/** Cached kernels under schedules, by base kernel. */
-const kernelsOf = new WeakMap<Compilation, Map<string, unknown>>()
-/** Maximum number of cached kernels per base, because arguments may depend on data. */
-const MOST_MADE = 256
-
-function applied<K extends Selectable<K>>({ base }: OpenDispatch<K>, { call, selection }: Decision): K {
-  const { schedule, args } = selection
-  const kernels = getOrAdd(kernelsOf, base.compilation, () => new Map()) as Map<string, K & object>
-  const key = appliedName(schedule, args)
-  if (!kernels.has(key) && kernels.size >= MOST_MADE) kernels.delete(kernels.keys().next().value!)
-  return getOrAdd(kernels, key, () => chosenHere(call, () => base.schedule(schedule, ...args) as K & object))
-}
-
-function chosenHere<T>({ span }: ScheduleCall, work: () => T): T {
-  try {
-    return work()
-  } catch (e) {
-    throw withPlace(e, span)
-  }
-}
-
-/** Throws SptError `choose/requirement` if the sizes violate a requirement of the schedule. */
-function checkRequirements(
-  { choice, text }: DispatchCall,
-  { branch, call, selection }: Decision,
-  compilation: Compilation,
-  sizes: ReadonlyMap<string, number>,
-): void {
-  const broken = brokenFact(compilation.loops.facts, sizes)
-  if (!broken) return
-  failAs('choose/requirement', {
-    message: `${choice.kernel}.${text} chooses ${selection.text}, which requires ${factText(broken)}, and ${broken.size} is ${sizes.get(broken.size)}`,
-    span: call.span,
-    ...(broken.span ? { labels: [{ span: broken.span, text: 'required here' }] } : {}),
-    expected: 'a condition that implies the requirement of the schedule',
-    hint: `when (${conjunction(branch.conditions, [factText(broken)])})`,
-  })
 }

@@ -8,7 +8,6 @@ import { arrayClass } from '../../ir/values/arrays.ts'
 import { evaluate } from '../../ir/values/evaluate.ts'
 import { allAxesOf, callerTensor, convertDense, isStructured } from '../../run/bind/bind-plan.ts'
 import { bindingOf } from '../../run/bind/binding-names.ts'
-import type { Bound } from '../../run/bind/index.ts'
 import type { BareValues } from '../../run/bind/results/update-values.ts'
 import {
   positionsOf,
@@ -17,7 +16,7 @@ import {
   takesOffsets,
 } from '../../run/bind/sizes/bound-offsets.ts'
 import { agreedSizes } from '../../run/bind/sizes/bound-sizes.ts'
-import type { ResidentTensor } from '../../storage/engines/device/index.ts'
+import type { ResidentTensor } from '../../storage/engines/device/resident-tensors.ts'
 import { missingValue } from '../../storage/format-operands.ts'
 import { DenseOnDevice, listTensor, type Tensor, type ValueArray } from '../../storage/tensor.ts'
 import {

@@ -14,7 +14,7 @@ import { ErrorSources } from '../programs/error-sources.ts'
 import type { MicroTile } from './micro-tiles.ts'
 import { handleOf, type Nest, nestsOf } from './nests.ts'
 
-/** What an inspection reads of a kernel. */
+/** The properties of a kernel that an inspection reads. */
 interface Inspected<K> {
   readonly source: Kernel1
   readonly sources: Sources

@@ -20,7 +20,7 @@ export interface PrintedGroup {
 export class Printer {
   text = ''
   private indent = 0
-  /** Where the current block begins in the text. */
+  /** Position of the current block in the text. */
   private start = 0
 
   private line(text: string): void {

@@ -1,8 +1,9 @@
 /** Report of `spt show --space`: decisions of a space, number of points, and reasons for rejection. */
+
+import { runSync } from '../../ast/work.ts'
 import { Random } from '../../run/bind/sources/random-tensors.ts'
 import { type Outline, type OutlinedDecision, outline } from '../../search/spaces/outline/sampling.ts'
 import { rejectionCode, survey } from '../../search/spaces/survey.ts'
-import { atOnce } from '../../search/stepwise.ts'
 import { anyPoint } from '../../search/strategies/untaken-points.ts'
 import type { DecisionValue, KernelSpace } from '../../search/types.ts'
 import { DEFAULT_SURVEY } from '../arguments/schedule-call.ts'
@@ -65,7 +66,7 @@ const pointsText = ({ points, isExact }: Outline): string =>
 
 /** Finds a legal point if all random walks failed. @throws SptError `search/dead-ends` if a search fails, too */
 function rarePoint(space: KernelSpace<unknown>, random: () => number): string | null {
-  const point = atOnce(anyPoint(space, random))
+  const point = runSync(anyPoint(space, random))
   if (!point) return null
   const rejection = rejectionCode(space, point)
   const text = Object.entries(point).map(([name, value]) => `${name} = ${abbreviate(value)}`)

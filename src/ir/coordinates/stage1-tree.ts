@@ -196,3 +196,22 @@ export function reduce1(fields: Omit<Reduce1, 'kind'>): Reduce1 {
   )
   return { kind: 'reduce', ...fields }
 }
+
+/** The axes that iterations of a kernel visit. */
+export function visitedAxes(kernel: Kernel1): readonly string[] {
+  const out = new Set<string>()
+  walkStmts1(kernel.body, (s) => {
+    if (s.kind === 'iterate') for (const x of s.iters) out.add(x.axis)
+  })
+  return [...out]
+}
+
+/** The body of a kernel that visits these axes and computes nothing. */
+export const bodyVisiting = (axes: readonly string[]): Kernel1['body'] => [
+  iteration({
+    name: 'visited',
+    iters: axes.map((axis) => ({ name: axis, axis, kind: 'R' })),
+    where: [],
+    body: [],
+  }),
+]

@@ -14,10 +14,9 @@ import type { Command, CompiledModule, Device, DeviceBuffer } from '../../runtim
 import { isWord } from '../../runtime/webgpu/widened-elements.ts'
 import { coordStepsKey } from '../../schedule/coordinates/steps.ts'
 import type { Bound } from '../bind/index.ts'
-import { hasWideIndices } from '../execution/index-ranges.ts'
 import type { Compilation } from './compile.ts'
 import type { DeviceProperties } from './described-device.ts'
-import { checkLimits, needsOf } from './device-limits.ts'
+import { checkLimits, hasWideIndices, needsOf } from './device-limits.ts'
 
 export function lanesOf(device: DeviceProperties): LowerOptions {
   const { lanes } = device.limits

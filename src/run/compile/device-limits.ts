@@ -18,6 +18,10 @@ import type { DeviceProperties } from './described-device.ts'
 export const elementBytes = (device: DeviceProperties, b: Pick<Buffer, 'dtype'>): number =>
   storedBytes(device, b.dtype)
 
+/** True if code for a device of this kind can have 64-bit indices. */
+export const hasWideIndices = (device: Pick<DeviceProperties, 'kind'>): boolean =>
+  TARGETS[targetOf(device)].wideIndices
+
 /** Returns the properties of a device that the launches and texts of a plan require. */
 export function needsOf(
   device: DeviceProperties,

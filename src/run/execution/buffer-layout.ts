@@ -11,8 +11,8 @@ import type { Device, DeviceBuffer } from '../../runtime/device.ts'
 import { checkAlloc } from '../../runtime/device-checks.ts'
 import type { Bound } from '../bind/index.ts'
 import type { Program } from '../compile/compiled-program.ts'
-import { checkFacts, elementBytes } from '../compile/device-limits.ts'
-import { checkRanges, hasWideIndices } from './index-ranges.ts'
+import { checkFacts, elementBytes, hasWideIndices } from '../compile/device-limits.ts'
+import { checkRanges } from './index-ranges.ts'
 
 /** Location of a kernel's buffer in device memory; `at`: index of its first element. */
 export interface BufferLocation {

@@ -18,7 +18,7 @@ import { newValues, type Tensor, type ValueArray } from '../../storage/tensor.ts
 import type { Bound } from '../bind/index.ts'
 import { buffersOf, isAlone, readTensor } from '../bind/results/gather-results.ts'
 import type { Instead, Program } from '../compile/compiled-program.ts'
-import { checkFacts, elementBytes } from '../compile/device-limits.ts'
+import { elementBytes } from '../compile/device-limits.ts'
 import {
   type BufferLocation,
   byteLength,
@@ -33,31 +33,9 @@ import {
 } from './buffer-layout.ts'
 import type { Turns } from './call-queue.ts'
 import { Chained, LentOutputs, type Origin, type ResidentDense, residentOutput } from './external-memory.ts'
-import { checkRanges } from './index-ranges.ts'
+import { fitting } from './index-ranges.ts'
 import { fullRun, type KernelGraph } from './launch-commands.ts'
-import { lostWrites, overflow } from './overflow-error.ts'
-
-export { compileOn, lanesOf, type Program } from '../compile/compiled-program.ts'
-export { checkFits } from './buffer-layout.ts'
-
-/** Checks sizes, and returns the program with indices of sufficient width. Throws SptError as `Executable.create`. */
-async function fitting(program: Program, { params }: Bound): Promise<Program> {
-  checkLive(program)
-  checkFacts(program.plan, params)
-  const { wide: makeWide } = program
-  if (!checkRanges(program.plan, params, !program.instead && makeWide !== undefined)) return program
-  const wide = await makeWide!()
-  // The caller may have released the kernel during the compilation.
-  checkLive(wide)
-  return wide
-}
-
-function checkLive({ live, plan }: Program): void {
-  if (!live)
-    failWith('device/released-module', `kernel ${plan.name} has been released`, {
-      hint: 'build the kernel again: kernel.build(device)',
-    })
-}
+import { runError } from './overflow-error.ts'
 
 /** A program with its data on a device, ready to run. */
 export class Executable {
@@ -154,7 +132,7 @@ export class Executable {
     origin: Origin = {},
     work: Work = new Work(),
   ): Promise<Executable> {
-    const program = await fitting(compiled, bound)
+    const program = await fitting(compiled, bound.params)
     const chained = new Chained(program, bound)
     const { resident, shared } = origin
     const there = new Map([...(resident?.buffers ?? []), ...(shared?.buffers ?? []), ...chained.buffers])
@@ -184,15 +162,14 @@ export class Executable {
     return this.#bring((b) => b.role === 'inout')
   }
 
-  async #bring(which: (b: DeviceArray) => boolean, work?: Work): Promise<void> {
+  async #bring(which: (b: DeviceArray) => boolean, work = new Work()): Promise<void> {
     for (const [name, place] of this.#places) {
       const isFixed = !which(place.buffer) || this.#resident.has(name) || this.#isOthers(name)
       const values = this.bound.arrays.get(name)
       if (!values || isFixed) continue
-      await work?.checkpoint()
-      work?.begin('upload', name)
-      const upload = this.#upload(place, values)
-      await (work ? work.wait(upload) : upload)
+      await work.checkpoint()
+      work.begin('upload', name)
+      await work.wait(this.#upload(place, values))
     }
   }
 
@@ -267,16 +244,11 @@ export class Executable {
   }
 
   async #checkStatus(): Promise<void> {
-    const { plan } = this.program
-    const error = await overflow(plan, (b) => this.values(b), this.#bound.params)
-    if (error) throw error
-    if (!plan.lostWrites) return
-    const status = await this.values(plan.lostWrites.buffer)
-    const lost = plan.lostWrites.targets.filter((_, k) => status[k] !== 0)
-    if (lost.length === 0) return
     // Values that reside only on the device cannot be passed to the reference.
     const source = this.#resident.size === 0 ? this.#origin.source : undefined
-    throw lostWrites(plan.name, lost, source && { source, bound: this.#bound, bytes: this.bytes })
+    const run = source && { source, bound: this.#bound, bytes: this.bytes }
+    const error = await runError(this.program.plan, (b) => this.values(b), this.#bound.params, run)
+    if (error) throw error
   }
 
   /**

@@ -5,16 +5,33 @@
 
 import { HIGHEST, LOWEST } from '../../analysis/integers/interval.ts'
 import { type RangeCheck, WIDEST } from '../../analysis/integers/range-checks.ts'
-import { failAs } from '../../ast/diagnostics/diagnostic.ts'
-import { TARGETS, targetOf } from '../../backends/targets/index.ts'
+import { failAs, failWith } from '../../ast/diagnostics/diagnostic.ts'
 import { freeVars } from '../../ir/expressions/expr-tree.ts'
 import { evaluateSize } from '../../ir/expressions/size-expressions.ts'
 import { evaluate } from '../../ir/values/evaluate.ts'
 import type { CheckedPlan, DeviceArray } from '../../plan/launch-plan.ts'
-import type { Device } from '../../runtime/device.ts'
+import type { Program } from '../compile/compiled-program.ts'
+import { checkFacts } from '../compile/device-limits.ts'
 
-/** True if code for a device of this kind can have 64-bit indices. */
-export const hasWideIndices = (device: Pick<Device, 'kind'>): boolean => TARGETS[targetOf(device)].wideIndices
+/** Checks sizes, and returns the program with indices of sufficient width. Throws SptError `plan/…`, `run/requirement`,
+ * `device/released-module`. */
+export async function fitting(program: Program, params: ReadonlyMap<string, number>): Promise<Program> {
+  checkLive(program)
+  checkFacts(program.plan, params)
+  const { wide: makeWide } = program
+  if (!checkRanges(program.plan, params, !program.instead && makeWide !== undefined)) return program
+  const wide = await makeWide!()
+  // The caller may have released the kernel during the compilation.
+  checkLive(wide)
+  return wide
+}
+
+function checkLive({ live, plan }: Program): void {
+  if (!live)
+    failWith('device/released-module', `kernel ${plan.name} has been released`, {
+      hint: 'build the kernel again: kernel.build(device)',
+    })
+}
 
 /** Returns whether a plan needs 64-bit indices for these sizes, which `canBeWide` permits. Throws SptError `plan/overflow`. */
 export function checkRanges(

@@ -1,4 +1,4 @@
-/** The error for lists built at run time that exceed their capacity. */
+/** Errors of a run: lists built at run time that exceed their capacity, and lost writes. */
 import { SptError } from '../../ast/diagnostics/diagnostic.ts'
 import { quantity } from '../../ast/parse/checks.ts'
 import { isDense } from '../../ir/coordinates/axis.ts'
@@ -89,8 +89,22 @@ interface Run {
   readonly bytes: number
 }
 
+/** Checks a run: lists within their capacities, no lost writes. Returns the error. `run`: undefined if the data is not on the host. */
+export async function runError(
+  plan: ListCapacities & Pick<Kernel3, 'lostWrites'>,
+  values: (buffer: string) => Promise<ValueArray>,
+  sizes: ReadonlyMap<string, number>,
+  run: Run | undefined,
+): Promise<SptError | undefined> {
+  const error = await overflow(plan, values, sizes)
+  if (error || !plan.lostWrites) return error
+  const status = await values(plan.lostWrites.buffer)
+  const lost = plan.lostWrites.targets.filter((_, k) => status[k] !== 0)
+  return lost.length > 0 ? lostWrites(plan.name, lost, run) : undefined
+}
+
 /** Returns the error. `run`: undefined if the data is not on the host. */
-export function lostWrites(kernel: string, buffers: readonly string[], run: Run | undefined): SptError {
+function lostWrites(kernel: string, buffers: readonly string[], run: Run | undefined): SptError {
   const names = buffers.join(' and ')
   const first = run && firstLost(run)
   const found = first instanceof SptError ? first.diagnostics[0]! : null

@@ -4,8 +4,9 @@ import type { LaunchStep } from '../../plan/launch-plan.ts'
 import type { Command, DeviceBuffer } from '../../runtime/device.ts'
 import { callerTensor, isRowMajor } from '../bind/bind-plan.ts'
 import type { Bound } from '../bind/index.ts'
+import type { Program } from '../compile/compiled-program.ts'
 import { byteLength } from './buffer-layout.ts'
-import type { Executable, Program } from './execute.ts'
+import type { Executable } from './execute.ts'
 import { commandsOf } from './launch-commands.ts'
 
 /** Device buffers of an executable that another program of the same kernel can share: tensors that both store as declared. */

@@ -11,6 +11,7 @@ import { absentError, CudaCallError, driverError } from './errors.ts'
 import { type Ffi, loadFfi } from './ffi.ts'
 import { includeCandidates, type Machine, resolveHeaders, thisMachine } from './libraries.ts'
 import { chooseTarget, loadNvrtc, type Nvrtc } from './nvrtc.ts'
+import type { CudaOptions } from './options.ts'
 
 export { CudaDevice } from './device.ts'
 
@@ -45,26 +46,6 @@ function moduleVersion(): string {
   } catch {
     return ''
   }
-}
-
-export interface CudaOptions {
-  /** The device's number in the driver's order; 0. */
-  readonly ordinal?: number
-  /** Path of the driver's library; otherwise `SPT_LIBCUDA`, otherwise the system's. */
-  readonly libcuda?: string
-  /** Path of NVRTC; otherwise `SPT_NVRTC`, otherwise the result of the search. */
-  readonly nvrtc?: string
-  /** Include folders, searched before those found automatically. */
-  readonly include?: readonly string[]
-  /** Folder of compiled kernels, `false` for none; otherwise `SPT_CACHE_DIR`, otherwise the system's cache folder. */
-  readonly cacheDir?: string | false
-  /** Wait after each launch, so that a fault names its kernel; otherwise `SPT_CUDA_SYNC=1`. */
-  readonly syncEachLaunch?: boolean
-  /**
-   * Allows a launch to begin before the previous launch of its run has finished (programmatic dependent launch, compute
-   * capability 9.0 or higher; default: on). `SPT_CUDA_OVERLAP=0` disables it.
-   */
-  readonly overlap?: boolean
 }
 
 /** Libraries and devices, in the order in which they are located. */

@@ -4,13 +4,12 @@ import type { Binding } from '../../api/built/binding.ts'
 import type { Built } from '../../api/built/built.ts'
 import type { RunInputs } from '../../api/inputs/bound-inputs.ts'
 import type { Kernel, TraceStep } from '../../api/kernels/kernel.ts'
+import { Work } from '../../ast/work.ts'
 import { groupBy } from '../../ir/memoize.ts'
-import { formatKey, runOn } from '../../run/compile/compiled-program.ts'
-import { lanesOf } from '../../run/execution/execute.ts'
+import { formatKey, lanesOf, runOn } from '../../run/compile/compiled-program.ts'
 import type { Device } from '../../runtime/device.ts'
 import { isLost, outcomeOf } from '../outcomes.ts'
 import type { TrialRecord } from '../records/types.ts'
-import { EventTurns } from '../stepwise.ts'
 import type { EvaluationRequest, Outcome } from '../types.ts'
 import { EvaluationThreads, type ThreadOptions } from './evaluation-threads.ts'
 import { type ComparisonFacts, type MeasuringOptions, TestBench } from './test-bench.ts'
@@ -121,7 +120,7 @@ export class Evaluator {
 
   /** Starts compilations one after another, because each blocks this thread for some time. */
   async #compileAll(evaluations: readonly Evaluation[], signal?: AbortSignal): Promise<void> {
-    const turns = new EventTurns(signal)
+    const turns = new Work({ signal })
     const compilations: Promise<void>[] = []
     const compileInto = async (e: Evaluation): Promise<void> => {
       try {
@@ -132,7 +131,7 @@ export class Evaluator {
     }
     try {
       for (const e of evaluations) {
-        await turns.next()
+        await turns.checkpoint()
         compilations.push(compileInto(e))
       }
     } finally {
@@ -172,7 +171,7 @@ class Batch {
   /** Verifies and measures candidates with identical tensor storage together. */
   async #group(group: readonly Evaluation[]): Promise<DeviceLoss | null> {
     const correct: Evaluation[] = []
-    const turns = new EventTurns(this.signal)
+    const turns = new Work({ signal: this.signal })
     try {
       for (const [k, e] of group.entries()) {
         this.signal?.throwIfAborted()
@@ -185,7 +184,7 @@ class Batch {
           settle(e, outcome)
           if (isLost(error)) return { survivors: [...correct, ...group.slice(k + 1)], outcome }
         }
-        await turns.next()
+        await turns.checkpoint()
       }
       return await untilLoss(this.#races(correct), (race) => this.#race(race))
     } finally {

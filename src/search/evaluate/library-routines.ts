@@ -18,8 +18,8 @@ import { type LaunchPlan, launchPlan } from '../../plan/launch-plan.ts'
 import type { Bound } from '../../run/bind/index.ts'
 import type { Compilation } from '../../run/compile/compile.ts'
 import type { Program, Sources } from '../../run/compile/compiled-program.ts'
+import { lanesOf } from '../../run/compile/compiled-program.ts'
 import { elements } from '../../run/execution/buffer-layout.ts'
-import { lanesOf } from '../../run/execution/execute.ts'
 import type {
   Device,
   DeviceBuffer,

@@ -5,6 +5,7 @@ import type { Built } from '../../api/built/built.ts'
 import type { RunInputs } from '../../api/inputs/bound-inputs.ts'
 import type { Kernel } from '../../api/kernels/kernel.ts'
 import { Workspace } from '../../api/resident/workspace.ts'
+import { Work } from '../../ast/work.ts'
 import type { Coverage } from '../../run/verify/compare-outputs.ts'
 import { precisionOf } from '../../run/verify/verify.ts'
 import type { Device } from '../../runtime/device.ts'
@@ -14,7 +15,6 @@ import { prepareReference } from '../measuring/drift.ts'
 import { measureRounds, warmRuns } from '../measuring/measure-rounds.ts'
 import { summarizeSamples } from '../measuring/median-interval.ts'
 import type { TrialRecord } from '../records/types.ts'
-import { EventTurns } from '../stepwise.ts'
 import type { Outcome } from '../types.ts'
 import type { EvaluationThreads } from './evaluation-threads.ts'
 import { computeReferenceExtent, type Extent } from './reference-extent.ts'
@@ -112,10 +112,10 @@ export class TestBench {
   ): Promise<{ readonly prepared: Binding; readonly facts: ComparisonFacts } | { readonly wrong: Outcome }> {
     const wrong = this.#wrong.get(key)
     if (wrong) return { wrong: wrong }
-    const turns = new EventTurns(signal)
+    const turns = new Work({ signal })
     const prepared = await this.data.bind(compiled)
     try {
-      await turns.next()
+      await turns.checkpoint()
       const result = this.#correct.get(key) ?? (await this.#compare(prepared, key, signal))
       if ('status' in result) {
         prepared.free()
@@ -188,9 +188,9 @@ export class TestBench {
   }
 
   async #runWarm(prepared: Binding, signal?: AbortSignal): Promise<readonly number[]> {
-    const turns = new EventTurns(signal)
+    const turns = new Work({ signal })
     const run = async (): Promise<number> => {
-      await turns.next()
+      await turns.checkpoint()
       return (await prepared.time(1))[0] ?? 0
     }
     return this.device.kind === 'cpu' ? warmRuns(run) : this.#firstRuns(run)

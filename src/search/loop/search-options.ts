@@ -11,9 +11,9 @@ import {
   TEXT,
   type ValueKind,
 } from '../../ast/diagnostics/value-kinds.ts'
+import type { Coroutine } from '../../ast/work.ts'
 import { outcomeFault } from '../outcomes.ts'
 import { checkSteps, pointKey } from '../spaces/point-walks.ts'
-import type { Stepwise } from '../stepwise.ts'
 import type {
   EvaluationContext,
   EvaluationRequest,
@@ -155,7 +155,7 @@ export class ProposedPoints {
   constructor(private readonly space: PointSpace) {}
 
   /** @throws SptError `search/strategy`, and `space/point` where one is not of the space */
-  *proper(given: unknown, most: number, strategy: Strategy): Stepwise<readonly Point[]> {
+  *proper(given: unknown, most: number, strategy: Strategy): Coroutine<readonly Point[]> {
     if (!Array.isArray(given) || given.length > most)
       return failWith(
         'search/strategy',

@@ -1,8 +1,8 @@
 /** Search loop: proposes, evaluates and reports points until a budget is spent or nothing better is found. */
 import { failWith } from '../../ast/diagnostics/diagnostic.ts'
+import { type Coroutine, Work } from '../../ast/work.ts'
 import { countSteps } from '../spaces/point-walks.ts'
 import { LIST_LIMIT } from '../spaces/points.ts'
-import { inTurns, type Stepwise } from '../stepwise.ts'
 import { strategyNamed } from '../strategies/index.ts'
 import type { EvaluationRequest, Outcome, Strategy, Trial } from '../types.ts'
 import { Ending } from './ending.ts'
@@ -116,7 +116,7 @@ class Run {
     return trials.every(isDeviceLost) ? 'device' : null
   }
 
-  *#propose(strategy: Strategy): Stepwise<readonly EvaluationRequest[]> {
+  *#propose(strategy: Strategy): Coroutine<readonly EvaluationRequest[]> {
     const { trials = NONE, batch = 1 } = this.#options
     const limit = Math.max(1, Math.min(batch, Math.ceil(trials - this.#spent - EPSILON)))
     const proposed = yield* strategy.askStepwise?.(limit) ?? asStepwise(() => strategy.ask(limit))
@@ -191,12 +191,12 @@ class Run {
     return (this.#now() - this.#start) / 1000
   }
 
-  #unlessAborted<T>(work: Stepwise<T>): Promise<T | undefined> {
-    return this.#ending.unlessAborted(() => inTurns(work, this.#ending.signal))
+  #unlessAborted<T>(work: Coroutine<T>): Promise<T | undefined> {
+    return this.#ending.unlessAborted(() => new Work({ signal: this.#ending.signal }).run(work))
   }
 }
 
-const reportTrials = (strategy: Strategy, trials: readonly Trial[]): Stepwise<void> =>
+const reportTrials = (strategy: Strategy, trials: readonly Trial[]): Coroutine<void> =>
   strategy.tellStepwise?.(trials) ?? asStepwise(() => strategy.tell(trials))
 
 const isDeviceLost = ({ outcome }: Trial): boolean =>
@@ -209,13 +209,13 @@ function strategyOf({ space, strategy, seed = 1, prior, seconds, trials }: Searc
 }
 
 /** A strategy's method without steps as a stepwise one. */
-function* asStepwise<T>(work: () => T): Stepwise<T> {
+function* asStepwise<T>(work: () => T): Coroutine<T> {
   yield
   return work()
 }
 
 /** `undefined`: too many to be counted. @throws SptError `search/empty`, `search/budget` */
-function* countPoints({ space, trials, seconds, patience }: SearchOptions): Stepwise<number | undefined> {
+function* countPoints({ space, trials, seconds, patience }: SearchOptions): Coroutine<number | undefined> {
   const { points, isExact } = yield* countSteps(space)
   if (isExact && points === 0)
     failWith('search/empty', `${space.name} has no points`, {

@@ -1,9 +1,9 @@
 /** Measures bindings of one device against each other. */
 import type { Binding } from '../../api/built/binding.ts'
 import { expectArgument, expectOptions } from '../../ast/diagnostics/expect-argument.ts'
+import { Work } from '../../ast/work.ts'
 import type { Command, Device } from '../../runtime/device.ts'
 import { raiseClock, Timer } from '../../runtime/measure.ts'
-import { EventTurns } from '../stepwise.ts'
 import { prepareReference } from './drift.ts'
 import { medianInterval } from './median-interval.ts'
 import { measureInRounds, type RoundsOptions, type RoundsResult, type Sampler } from './rounds.ts'
@@ -48,7 +48,7 @@ export async function measureRounds(
   const ownReference = options.reference === undefined ? await prepareReference(device) : null
   try {
     const reference = options.reference ?? ownReference
-    const turns = new EventTurns(rounds.signal)
+    const turns = new Work({ signal: rounds.signal })
     const sampling = { warmups, sampleMs, maxCommands: flush ? 1 : MAX_COMMANDS, turns }
     const samplers = candidates.map(({ commands }) =>
       lazySampler(
@@ -85,7 +85,7 @@ interface SamplingOptions {
   readonly warmups: number
   readonly sampleMs: number
   readonly maxCommands: number
-  readonly turns: EventTurns
+  readonly turns: Work
 }
 
 async function createSampler(
@@ -97,7 +97,7 @@ async function createSampler(
   const runMany = async (n: number, isFlushed?: boolean): Promise<number[]> => {
     const times: number[] = []
     for (let k = 0; k < n; k++) {
-      await turns.next()
+      await turns.checkpoint()
       times.push(...(await runOnce(1, isFlushed)))
     }
     return times
@@ -109,7 +109,7 @@ async function createSampler(
   const runs = batch === 1 ? runOnce : await timer.runs(commands, batch)
   return {
     async sample() {
-      await turns.next()
+      await turns.checkpoint()
       return (await runs(1))[0]!
     },
   }

@@ -4,9 +4,9 @@
  */
 import { failWith, SptError } from '../../ast/diagnostics/diagnostic.ts'
 import { show } from '../../ast/diagnostics/expect-argument.ts'
+import { Work } from '../../ast/work.ts'
 import { Random } from '../../run/bind/sources/random-tensors.ts'
 import { shuffled } from '../statistics/shuffled.ts'
-import { EventTurns } from '../stepwise.ts'
 import type { Outcome } from '../types.ts'
 import { type Drift, References } from './drift.ts'
 import { CONFIDENCE, medianInterval, summarizeSamples } from './median-interval.ts'
@@ -93,14 +93,14 @@ export async function measureInRounds(
   const now = options.now ?? (() => performance.now())
   const start = now()
   const random = new Random(seed)
-  const turns = new EventTurns(signal)
+  const turns = new Work({ signal })
   const references = new References()
   const entries = candidates.map(
     (sampler): Candidate => ({ sampler, times: [], referenceCounts: [], exit: null, error: null }),
   )
   const sampleReference = async (): Promise<void> => {
     if (!reference || entries.every((c) => c.exit)) return
-    await turns.next()
+    await turns.checkpoint()
     try {
       references.add(await reference.sample())
     } catch (e) {
@@ -117,7 +117,7 @@ export async function measureInRounds(
     if (active.length === 0) break
     for (const [k, candidate] of active.entries()) {
       if (k % REFERENCE_INTERVAL === 0) await sampleReference()
-      await turns.next()
+      await turns.checkpoint()
       await takeSample(candidate, references.count, entries)
     }
     await sampleReference()

@@ -12,13 +12,13 @@ import {
   oneOf,
   RECORD,
 } from '../../ast/diagnostics/value-kinds.ts'
+import { runSync } from '../../ast/work.ts'
 import { DEVICE_KINDS } from '../../backends/target.ts'
 import { type CostModel, costModel, expectModel, otherChip } from '../../cost-model/learned/trained-models.ts'
 import { type ModelData, modelDataOf, sparseTensors, toTransferable } from '../../cost-model/prediction.ts'
 import type { Device, DeviceKind } from '../../runtime/device.ts'
 import { installStoredModels } from '../calibrate/stored.ts'
 import { countSteps } from '../spaces/point-walks.ts'
-import { atOnce } from '../stepwise.ts'
 import type { KernelSpace, Point, StrategyFactory, StrategyOptions } from '../types.ts'
 import { priorOf } from './expected.ts'
 import { MIN_SHARED, Ranking } from './index.ts'
@@ -120,7 +120,7 @@ export function costPrior(
     },
     begin() {
       // Only counts points that need not be enumerated.
-      const counted = space.remainderKey ? atOnce(countSteps(space)) : null
+      const counted = space.remainderKey ? runSync(countSteps(space)) : null
       if (!counted?.isExact || counted.points >= MIN_SHARED) ranking.begin()
     },
   })

@@ -1,9 +1,9 @@
 /** Caches the prior's predictions by point. */
 import { failWith } from '../../ast/diagnostics/diagnostic.ts'
 import { show } from '../../ast/diagnostics/expect-argument.ts'
+import { type Coroutine, runSync } from '../../ast/work.ts'
 import { goldenSequence } from '../../run/bind/sources/random-tensors.ts'
 import { pointKey } from '../spaces/points.ts'
-import { atOnce, type Stepwise } from '../stepwise.ts'
 import type { Point, StrategyOptions } from '../types.ts'
 
 // Time budget of the prior: a fraction of the time of the trials, so that the first trial starts soon.
@@ -45,16 +45,16 @@ export class RankingTime {
   }
 
   /** Runs the work with pauses. @returns `null` if the time for ranking ended first */
-  within<T>(work: Stepwise<T>): Stepwise<T | null> {
+  within<T>(work: Coroutine<T>): Coroutine<T | null> {
     return this.#stepped(work, () => this.left)
   }
 
   /** Runs the work with pauses and without a limit; its time counts. */
-  during<T>(work: Stepwise<T>): Stepwise<T> {
-    return this.#stepped(work, () => Number.POSITIVE_INFINITY) as Stepwise<T>
+  during<T>(work: Coroutine<T>): Coroutine<T> {
+    return this.#stepped(work, () => Number.POSITIVE_INFINITY) as Coroutine<T>
   }
 
-  *#stepped<T>(work: Stepwise<T>, most: () => number): Stepwise<T | null> {
+  *#stepped<T>(work: Coroutine<T>, most: () => number): Coroutine<T | null> {
     const start = this.#now()
     try {
       for (;;) {
@@ -86,14 +86,14 @@ interface InSteps {
   /** Points evaluated together if time is limited. */
   readonly together: number
   /** Predicted costs, with pauses. */
-  costs(points: readonly Point[]): Stepwise<readonly number[]>
+  costs(points: readonly Point[]): Coroutine<readonly number[]>
   /** Announces that many points will be evaluated soon. */
   begin(): void
 }
 
 /** The prior that does the work at once. */
 export function priorOf(work: InSteps): Prior {
-  const prior: Prior = (points) => atOnce(work.costs(points))
+  const prior: Prior = (points) => runSync(work.costs(points))
   stepwisePriors.set(prior, work)
   return prior
 }
@@ -124,7 +124,7 @@ export class Expected {
    * @param share of the time that is left
    * @throws SptError `search/prior`
    */
-  *costs(points: readonly Point[], time: RankingTime, share = 1): Stepwise<readonly number[]> {
+  *costs(points: readonly Point[], time: RankingTime, share = 1): Coroutine<readonly number[]> {
     const unranked = points.filter((p) => !this.#costs.has(pointKey(p)))
     const queue = time.isLimited ? scattered(unranked) : unranked
     const reservedTime = time.isLimited ? (1 - share) * time.left : Number.NEGATIVE_INFINITY
@@ -145,7 +145,7 @@ export class Expected {
     return points.map((p) => this.#costs.get(pointKey(p)) ?? Number.POSITIVE_INFINITY)
   }
 
-  *#rank(points: readonly Point[], work: InSteps | undefined): Stepwise<void> {
+  *#rank(points: readonly Point[], work: InSteps | undefined): Coroutine<void> {
     if (work) this.#keep(points, yield* work.costs(points))
     else this.prior(points)
   }

@@ -1,6 +1,6 @@
 /** Costs of points, computed in this thread and, for many points, in others; each depends on its point alone. */
 import { availableParallelism } from 'node:os'
-import type { Stepwise } from '../stepwise.ts'
+import type { Coroutine } from '../../ast/work.ts'
 import { type Thread, Threads, threadScript } from '../threads.ts'
 import type { Point } from '../types.ts'
 import type { RankingOrigin } from './origin.ts'
@@ -61,7 +61,7 @@ export class Ranking {
     return this.#origin && work(this.#script, this.#origin)
   }
 
-  *costs(points: readonly Point[]): Stepwise<readonly number[]> {
+  *costs(points: readonly Point[]): Coroutine<readonly number[]> {
     const shared =
       points.length < MIN_SHARED
         ? null
@@ -75,7 +75,7 @@ export class Ranking {
     return out
   }
 
-  *#shared(script: string, origin: RankingOrigin, points: readonly Point[]): Stepwise<readonly number[]> {
+  *#shared(script: string, origin: RankingOrigin, points: readonly Point[]): Coroutine<readonly number[]> {
     const order = groupingOrder(points)
     const inOrder = order.map((k) => points[k]!)
     const shares = WorkSlots.of(points.length, this.#threads + 1)

@@ -1,6 +1,7 @@
 /** Counts the points of a space by memoising subtrees with equal rests. */
+
+import type { Coroutine } from '../../ast/work.ts'
 import { getOrAdd } from '../../ir/memoize.ts'
-import type { Stepwise } from '../stepwise.ts'
 import type { DecisionValue, OpenDecision, Point, PointSpace } from '../types.ts'
 
 export const withValue = (point: Point, name: string, value: DecisionValue): Point => ({
@@ -65,7 +66,7 @@ export class Counter {
     return this.#left < 0 || this.#effort.isSpent || this.#withEqual.isSpent
   }
 
-  *below(node: Rest, partial: Point): Stepwise<Counted> {
+  *below(node: Rest, partial: Point): Coroutine<Counted> {
     if (node.count) return node.count
     if (this.#isSpent) return { points: 0, isExact: false }
     const open = this.open(node, partial)

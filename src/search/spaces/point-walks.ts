@@ -1,9 +1,9 @@
 /** Stepwise implementation of `points.ts`: a pause follows each evaluation of a decision, which may be slow. */
 import { failWith } from '../../ast/diagnostics/diagnostic.ts'
 import { expectArgument, isRecord } from '../../ast/diagnostics/expect-argument.ts'
+import type { Coroutine } from '../../ast/work.ts'
 import { refuseOthers } from '../../elaborate/index.ts'
 import { shuffled } from '../statistics/shuffled.ts'
-import type { Stepwise } from '../stepwise.ts'
 import type { DecisionValue, OpenDecision, Point, PointSpace } from '../types.ts'
 import { type Counted, Counter, Effort, withValue } from './counter.ts'
 
@@ -36,7 +36,7 @@ export function* walkPoints(space: PointSpace, from: Point = {}): Generator<Poin
 }
 
 /** All points, of a space that was counted. */
-export function* collectPoints(space: PointSpace): Stepwise<Point[]> {
+export function* collectPoints(space: PointSpace): Coroutine<Point[]> {
   const out: Point[] = []
   for (const point of walkPoints(space))
     if (point) out.push(point)
@@ -45,7 +45,7 @@ export function* collectPoints(space: PointSpace): Stepwise<Point[]> {
 }
 
 /** @param limit values of decisions to look at */
-export function* countSteps(space: PointSpace, limit: number = COUNT_LIMIT): Stepwise<Counted> {
+export function* countSteps(space: PointSpace, limit: number = COUNT_LIMIT): Coroutine<Counted> {
   const counter = new Counter(space, limit)
   const { points, isExact } = yield* counter.below(counter.node({}), {})
   return { points, isExact }
@@ -54,7 +54,7 @@ export function* countSteps(space: PointSpace, limit: number = COUNT_LIMIT): Ste
 const counters = new WeakMap<PointSpace, Counter | null>()
 
 /** `null`: the space is too large to be counted. */
-function* counterOf(space: PointSpace): Stepwise<Counter | null> {
+function* counterOf(space: PointSpace): Coroutine<Counter | null> {
   const cached = counters.get(space)
   if (cached !== undefined) return cached
   const counter = new Counter(space, COUNT_LIMIT)
@@ -64,7 +64,7 @@ function* counterOf(space: PointSpace): Stepwise<Counter | null> {
   return usable
 }
 
-export function* drawSteps(space: PointSpace, random: Random): Stepwise<Point | null> {
+export function* drawSteps(space: PointSpace, random: Random): Coroutine<Point | null> {
   const counter = space.remainderKey ? yield* counterOf(space) : null
   if (!counter) return yield* completeSteps(space, {}, (open) => likelyFirst(open, random))
   let point: Point = {}
@@ -118,7 +118,7 @@ function* completeSteps(
   space: PointSpace,
   partial: Point,
   prefer: (open: OpenDecision) => readonly DecisionValue[],
-): Stepwise<Point | null> {
+): Coroutine<Point | null> {
   const effort = new Effort(SEARCHED_VALUES)
   const dead = new Set<string>()
   // By a stack: a pause goes through every generator that waits for another.
@@ -151,7 +151,7 @@ interface Frame {
   readonly values: Iterator<DecisionValue, undefined>
 }
 
-export function* repairSteps(space: PointSpace, wanted: Point, random?: Random): Stepwise<Point | null> {
+export function* repairSteps(space: PointSpace, wanted: Point, random?: Random): Coroutine<Point | null> {
   return yield* completeSteps(space, {}, ({ name, values, ordered }) => {
     const value = Object.hasOwn(wanted, name) ? wanted[name] : undefined
     const others = random && value === undefined ? shuffled(values, random) : values
@@ -178,7 +178,7 @@ function alternatives({ values, ordered }: OpenDecision, value: DecisionValue): 
 function* decisionsOf(
   space: PointSpace,
   point: Point,
-): Stepwise<readonly { readonly open: OpenDecision; readonly before: Point }[]> {
+): Coroutine<readonly { readonly open: OpenDecision; readonly before: Point }[]> {
   const out: { readonly open: OpenDecision; readonly before: Point }[] = []
   let before: Point = {}
   for (;;) {
@@ -193,7 +193,7 @@ function* decisionsOf(
   }
 }
 
-export function* neighbourSteps(space: PointSpace, point: Point): Stepwise<readonly Point[]> {
+export function* neighbourSteps(space: PointSpace, point: Point): Coroutine<readonly Point[]> {
   const nearby = new Map<string, Point>()
   for (const { open, before } of yield* decisionsOf(space, point))
     for (const value of alternatives(open, point[open.name]!)) {
@@ -205,7 +205,7 @@ export function* neighbourSteps(space: PointSpace, point: Point): Stepwise<reado
 }
 
 /** `fixed`, and after it `point` as far as it is allowed. */
-function* withFixed(space: PointSpace, point: Point, fixed: Point, random?: Random): Stepwise<Point | null> {
+function* withFixed(space: PointSpace, point: Point, fixed: Point, random?: Random): Coroutine<Point | null> {
   const rest: PointSpace = {
     name: space.name,
     next: (partial) => space.next({ ...fixed, ...partial }),
@@ -215,7 +215,7 @@ function* withFixed(space: PointSpace, point: Point, fixed: Point, random?: Rand
   return completion && { ...fixed, ...completion }
 }
 
-export function* mutateSteps(space: PointSpace, point: Point, random: Random): Stepwise<Point | null> {
+export function* mutateSteps(space: PointSpace, point: Point, random: Random): Coroutine<Point | null> {
   const places = (yield* decisionsOf(space, point)).flatMap(({ open, before }) => {
     const others = without(open.values, point[open.name]!)
     return others.length > 0 ? [{ open, before, others }] : []
@@ -233,7 +233,7 @@ export function* crossoverSteps(
   a: Point,
   b: Point,
   random: Random,
-): Stepwise<Point | null> {
+): Coroutine<Point | null> {
   const names = new Set([...Object.keys(a), ...Object.keys(b)])
   const mixed = [...names].map((name): [string, DecisionValue] => {
     const [first, second] = random() < 0.5 ? [a, b] : [b, a]
@@ -242,7 +242,7 @@ export function* crossoverSteps(
   return yield* repairSteps(space, Object.fromEntries(mixed), random)
 }
 
-export function* checkSteps(space: PointSpace, point: Point): Stepwise<Point> {
+export function* checkSteps(space: PointSpace, point: Point): Coroutine<Point> {
   checkSpace(space)
   expectArgument(isRecord(point), 'a point', point, 'values by decision')
   const decisions = (yield* decisionsOf(space, point)).map(({ open }) => open.name)

@@ -1,7 +1,7 @@
 /** Enumerates, samples, mutates and checks points of any `PointSpace`; every function stops at its limit. */
 import { failWith } from '../../ast/diagnostics/diagnostic.ts'
 import { expectArgument } from '../../ast/diagnostics/expect-argument.ts'
-import { atOnce } from '../stepwise.ts'
+import { runSync } from '../../ast/work.ts'
 import type { Point, PointSpace } from '../types.ts'
 import {
   checkLimit,
@@ -51,7 +51,7 @@ export function listPoints(space: PointSpace, limit: number = LIST_LIMIT): reado
 export function samplePoint(space: PointSpace, random: Random): Point | null {
   checkSpace(space)
   expectArgument(typeof random === 'function', 'random', random, 'a function: Math.random')
-  return atOnce(drawSteps(space, random))
+  return runSync(drawSteps(space, random))
 }
 
 /**
@@ -59,31 +59,31 @@ export function samplePoint(space: PointSpace, random: Random): Point | null {
  * decisions are random, or the first value without `random`. `null`: none was found.
  */
 export const repairPoint = (space: PointSpace, wanted: Point, random?: Random): Point | null =>
-  atOnce(repairSteps(space, wanted, random))
+  runSync(repairSteps(space, wanted, random))
 
 /**
  * The points that differ from `point` in one decision, as little as that can: the others are kept where they are still
  * allowed. Each once, without `point` itself.
  */
 export const neighbours = (space: PointSpace, point: Point): readonly Point[] =>
-  atOnce(neighbourSteps(space, point))
+  runSync(neighbourSteps(space, point))
 
 /**
  * A point that differs from `point` in one random decision and in the decisions that depend on it; `null` if no decision can
  * change.
  */
 export const mutate = (space: PointSpace, point: Point, random: Random): Point | null =>
-  atOnce(mutateSteps(space, point, random))
+  runSync(mutateSteps(space, point, random))
 
 /**
  * A crossover: a random mixture of the values of two points, which keeps their common values where the space allows it.
  * `null`: none was found.
  */
 export const crossover = (space: PointSpace, a: Point, b: Point, random: Random): Point | null =>
-  atOnce(crossoverSteps(space, a, b, random))
+  runSync(crossoverSteps(space, a, b, random))
 
 /**
  * The point with its values in the order of the decisions.
  * @throws SptError `space/point` where a value is missing, not allowed, or of no decision
  */
-export const checkPoint = (space: PointSpace, point: Point): Point => atOnce(checkSteps(space, point))
+export const checkPoint = (space: PointSpace, point: Point): Point => runSync(checkSteps(space, point))

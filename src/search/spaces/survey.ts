@@ -1,8 +1,8 @@
 /** Applies the steps of points without running them, and counts the legal ones. */
 import { SptError } from '../../ast/diagnostics/diagnostic.ts'
 import { expectArgument, expectOptions } from '../../ast/diagnostics/expect-argument.ts'
+import { runSync } from '../../ast/work.ts'
 import type { SearchTally } from '../loop/tally.ts'
-import { atOnce } from '../stepwise.ts'
 import type { KernelSpace, Point, PointSpace } from '../types.ts'
 import type { Counted } from './counter.ts'
 import { wholeOutline } from './outline/enumeration.ts'
@@ -79,7 +79,7 @@ export interface PointCount extends Counted {
 export function count(space: PointSpace, limit: number = COUNT_LIMIT): PointCount {
   checkSpace(space)
   checkLimit(limit)
-  const { points, isExact } = atOnce(countSteps(space, limit))
+  const { points, isExact } = runSync(countSteps(space, limit))
   if (isExact) return { points, isExact }
   const outline = space.remainderKey ? wholeOutline(space, Math.min(limit, COUNT_LIMIT)) : null
   if (outline) return { points: outline.points, isExact: true }

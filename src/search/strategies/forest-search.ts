@@ -1,6 +1,7 @@
 /** Strategies that learn times from reported trials and propose points with the greatest expected improvement. */
+
+import type { Coroutine } from '../../ast/work.ts'
 import { collectPoints, countSteps, neighbourSteps, pointKey } from '../spaces/point-walks.ts'
-import type { Stepwise } from '../stepwise.ts'
 import type { Point } from '../types.ts'
 import { Columns, Forest } from './forest.ts'
 import { StrategyBase } from './strategy-base.ts'
@@ -35,22 +36,22 @@ export abstract class ForestSearch extends StrategyBase {
   /** Number of results before which `initial` proposes points. */
   protected abstract readonly initialPoints: number
 
-  protected abstract initial(): Stepwise<Point | null>
+  protected abstract initial(): Coroutine<Point | null>
 
   /** Log milliseconds subtracted before the forest learns the residuals. */
-  protected *trend(points: readonly Point[]): Stepwise<readonly number[]> {
+  protected *trend(points: readonly Point[]): Coroutine<readonly number[]> {
     yield
     return points.map(() => 0)
   }
 
-  protected *next(): Stepwise<Point | null> {
+  protected *next(): Coroutine<Point | null> {
     if (this.reported.size < this.initialPoints || this.reported.measured().length < 2)
       return yield* this.initial()
     if (this.reported.version !== this.#learnt.version) yield* this.#learn()
     return yield* this.untaken.fresh(() => this.#best())
   }
 
-  *#best(): Stepwise<Point | null> {
+  *#best(): Coroutine<Point | null> {
     let best: Score | null = null
     for (const { point, score } of this.#scores) {
       // Similar points in one batch provide little additional information.
@@ -62,7 +63,7 @@ export abstract class ForestSearch extends StrategyBase {
     return best?.point ?? null
   }
 
-  *#learn(): Stepwise<void> {
+  *#learn(): Coroutine<void> {
     const measured = this.reported.measured()
     const { size, version } = this.reported
     if (!this.#times || size - this.#learnt.size >= size * GROWTH) {
@@ -82,7 +83,7 @@ export abstract class ForestSearch extends StrategyBase {
     })
   }
 
-  *#grow(): Stepwise<void> {
+  *#grow(): Coroutine<void> {
     const reported = this.reported.all()
     const measured = this.reported.measured()
     // The prior's prediction, if there is one, is the first column.
@@ -100,7 +101,7 @@ export abstract class ForestSearch extends StrategyBase {
   }
 
   /** Fills the pool with random points at first, later with neighbours of the best; taken points are replaced. */
-  *#fill(leaders: readonly Point[]): Stepwise<void> {
+  *#fill(leaders: readonly Point[]): Coroutine<void> {
     for (const [key, point] of this.#pool) if (!(yield* this.untaken.has(point))) this.#pool.delete(key)
     if (!this.#isFilled || this.#pool.size < POOL_SIZE / 2)
       yield* this.#add(yield* this.candidates(this.#isFilled ? POOL_SIZE / 8 : POOL_SIZE))
@@ -113,22 +114,22 @@ export abstract class ForestSearch extends StrategyBase {
     }
   }
 
-  *#add(points: readonly Point[]): Stepwise<void> {
+  *#add(points: readonly Point[]): Coroutine<void> {
     for (const point of yield* this.notTaken(points)) this.#pool.set(pointKey(point), point)
   }
 
   /** All points of a small space, some of a large one. */
-  protected *candidates(count: number): Stepwise<readonly Point[]> {
+  protected *candidates(count: number): Coroutine<readonly Point[]> {
     return (yield* this.allPoints(count)) ?? (yield* this.drawn(count))
   }
 
   /** All points, if there are at most `count`; otherwise `null`. */
-  protected *allPoints(count: number): Stepwise<readonly Point[] | null> {
+  protected *allPoints(count: number): Coroutine<readonly Point[] | null> {
     const counted = yield* countSteps(this.space, count * COUNT_EFFORT)
     return counted.isExact && counted.points <= count ? yield* collectPoints(this.space) : null
   }
 
-  *#rowsOf(points: readonly Point[]): Stepwise<readonly (readonly number[])[]> {
+  *#rowsOf(points: readonly Point[]): Coroutine<readonly (readonly number[])[]> {
     const expected = this.hasPrior ? yield* this.expected(points) : []
     return points.map((point, k) => {
       const key = pointKey(point)
@@ -170,7 +171,7 @@ export class Surrogate extends ForestSearch {
   readonly name = 'surrogate'
   protected readonly initialPoints = 10
 
-  protected initial(): Stepwise<Point | null> {
+  protected initial(): Coroutine<Point | null> {
     return this.hasPrior ? this.likelyOf(32) : this.spread()
   }
 }

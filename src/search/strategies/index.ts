@@ -1,6 +1,7 @@
 /** Strategies by name. */
 import { failWith } from '../../ast/diagnostics/diagnostic.ts'
 import { nameText } from '../../ast/diagnostics/expect-argument.ts'
+import type { Coroutine } from '../../ast/work.ts'
 import { BARREN, effortOf } from '../spaces/counter.ts'
 import {
   crossoverSteps,
@@ -10,7 +11,6 @@ import {
   pointKey,
   walkPoints,
 } from '../spaces/point-walks.ts'
-import { eachOf, type Stepwise } from '../stepwise.ts'
 import type { OpenDecision, Point, PointSpace, StrategyFactory, StrategyOptions } from '../types.ts'
 import { Surrogate } from './forest-search.ts'
 import { ModelSearch } from './model.ts'
@@ -64,18 +64,19 @@ class Evolutionary extends StrategyBase {
     if (this.#population.length > POPULATION) this.#population.shift()
   }
 
-  protected next(): Stepwise<Point | null> {
+  protected next(): Coroutine<Point | null> {
     if (this.#population.length === 0 || this.reported.size < INITIAL)
       return this.hasPrior ? this.likelyOf(FIRST_DRAWN) : this.spread()
     return this.untaken.fresh(() => this.#best())
   }
 
-  *#best(): Stepwise<Point | null> {
-    const children = yield* eachOf(Array(this.hasPrior ? CHILDREN : 1).keys(), () => this.#child())
+  *#best(): Coroutine<Point | null> {
+    const children: (Point | null)[] = []
+    for (let k = 0; k < (this.hasPrior ? CHILDREN : 1); k++) children.push(yield* this.#child())
     return yield* this.likeliest(yield* this.notTaken(children.filter((p) => p !== null)))
   }
 
-  *#child(): Stepwise<Point | null> {
+  *#child(): Coroutine<Point | null> {
     const parent = this.#parent()
     if (this.random() < CROSSOVER) {
       const child = yield* crossoverSteps(this.space, parent, this.#parent(), this.random)
@@ -119,7 +120,7 @@ class Exhaustive extends StrategyBase {
     return decision
   }
 
-  protected *next(): Stepwise<Point | null> {
+  protected *next(): Coroutine<Point | null> {
     for (;;) {
       if (this.#chunk.length === 0) yield* this.#fill()
       const point = this.#chunk.shift()
@@ -129,7 +130,7 @@ class Exhaustive extends StrategyBase {
     }
   }
 
-  *#fill(): Stepwise<void> {
+  *#fill(): Coroutine<void> {
     const size = this.hasPrior ? CHUNK : 1
     const chunk: Point[] = []
     while (chunk.length < size) {
@@ -154,7 +155,7 @@ class Exhaustive extends StrategyBase {
 class RandomSearch extends StrategyBase {
   readonly name = 'random'
 
-  protected next(): Stepwise<Point | null> {
+  protected next(): Coroutine<Point | null> {
     return this.untaken.fresh(() => drawSteps(this.space, this.random))
   }
 }
@@ -190,7 +191,7 @@ class Halving extends StrategyBase {
     this.#rungs[Math.max(0, rung)]!.set(key, { point, ms, share })
   }
 
-  protected *next(): Stepwise<Point | null> {
+  protected *next(): Coroutine<Point | null> {
     const promoted = this.#promote(ETA)
     if (promoted) return promoted
     const fresh = yield* this.hasPrior

@@ -1,7 +1,7 @@
 import { failWith } from '../../ast/diagnostics/diagnostic.ts'
+import type { Coroutine } from '../../ast/work.ts'
 import { groupBy } from '../../ir/memoize.ts'
 import { pointKey } from '../spaces/point-walks.ts'
-import type { Stepwise } from '../stepwise.ts'
 import type { Point, PointSpace, StrategyOptions } from '../types.ts'
 import { ForestSearch } from './forest-search.ts'
 
@@ -43,7 +43,7 @@ export class ModelSearch extends ForestSearch {
       })
   }
 
-  protected *initial(): Stepwise<Point | null> {
+  protected *initial(): Coroutine<Point | null> {
     const order = yield* this.#current()
     for (;;) {
       const best = order.shift()
@@ -53,12 +53,12 @@ export class ModelSearch extends ForestSearch {
     }
   }
 
-  protected override *candidates(): Stepwise<readonly Point[]> {
+  protected override *candidates(): Coroutine<readonly Point[]> {
     return yield* this.#current()
   }
 
   /** The order of points; points not drawn or ranked for lack of time are added as trials provide time. */
-  *#current(): Stepwise<Point[]> {
+  *#current(): Coroutine<Point[]> {
     if (!this.#order) this.#order = yield* this.#ordered()
     else if ((this.#undrawn > 0 || this.#unranked.length > 0) && this.mayRank) {
       const known = new Set(this.#order.map(pointKey))
@@ -68,14 +68,14 @@ export class ModelSearch extends ForestSearch {
     return this.#order
   }
 
-  *#drawnFrom(count: number): Stepwise<readonly Point[]> {
+  *#drawnFrom(count: number): Coroutine<readonly Point[]> {
     // Drawing points takes as much of the time as ranking them.
     const { points, left } = yield* this.drawnInTime(count, HALF * HALF)
     this.#undrawn = left
     return points
   }
 
-  *#ordered(): Stepwise<Point[]> {
+  *#ordered(): Coroutine<Point[]> {
     const all = yield* this.allPoints(Math.min(MAX_POOL, ENUMERATED * this.#pool))
     if (all) return yield* this.#sortedAll(all)
     const pool = new Map((yield* this.#drawnFrom(this.#pool)).map((p) => [pointKey(p), p]))
@@ -91,7 +91,7 @@ export class ModelSearch extends ForestSearch {
     return yield* this.#sortedAll([...pool.values()])
   }
 
-  *#sortedAll(points: readonly Point[]): Stepwise<Point[]> {
+  *#sortedAll(points: readonly Point[]): Coroutine<Point[]> {
     const order = this.#variedFirst(yield* this.#sorted(points))
     this.#unranked = this.unranked(order)
     return order
@@ -104,14 +104,14 @@ export class ModelSearch extends ForestSearch {
     return [...first, ...order.flatMap(({ point }) => (included.has(point) ? [] : [point]))]
   }
 
-  *#sorted(points: readonly Point[], share = 1): Stepwise<readonly Costed[]> {
+  *#sorted(points: readonly Point[], share = 1): Coroutine<readonly Costed[]> {
     const expected = yield* this.expected(points, share)
     const order = points.map((_, k) => k).sort((a, b) => expected[a]! - expected[b]! || a - b)
     return order.map((k) => ({ point: points[k]!, cost: expected[k]! }))
   }
 
   /** Log times by a regression line through the measurements, with slope 1 as its prior. */
-  protected override *trend(points: readonly Point[]): Stepwise<readonly number[]> {
+  protected override *trend(points: readonly Point[]): Coroutine<readonly number[]> {
     const measured = this.reported.measured()
     const expected = yield* this.expected([...measured.map((t) => t.point), ...points])
     // Times are converted to logarithms; other scales are unchanged.

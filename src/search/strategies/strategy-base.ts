@@ -1,10 +1,10 @@
 /** Base of the strategies: each point is proposed once; keeps reported trials, the seeded generator and the prior. */
 import { failWith, SptError } from '../../ast/diagnostics/diagnostic.ts'
 import { show } from '../../ast/diagnostics/expect-argument.ts'
+import { type Coroutine, runSync } from '../../ast/work.ts'
 import { Random as Generator } from '../../run/bind/sources/random-tensors.ts'
 import { Expected, RankingTime } from '../ranking/expected.ts'
 import { checkSteps, drawSteps, neighbourSteps, pointKey, type Random } from '../spaces/point-walks.ts'
-import { atOnce, type Stepwise } from '../stepwise.ts'
 import type { Outcome, Point, PointSpace, Strategy, StrategyOptions, Trial } from '../types.ts'
 import { UntakenPoints } from './untaken-points.ts'
 
@@ -31,17 +31,17 @@ export abstract class StrategyBase implements Strategy {
   }
 
   /** The next point, taken from `untaken`; `null` if none is left. */
-  protected abstract next(): Stepwise<Point | null>
+  protected abstract next(): Coroutine<Point | null>
 
   /** Learns from the best known outcome of a point. */
   protected learn(_trial: ReportedTrial): void {}
 
   /** @throws SptError `search/count`, `search/dead-ends`, `search/prior` */
   ask(count: number): readonly Point[] {
-    return atOnce(this.askStepwise(count))
+    return runSync(this.askStepwise(count))
   }
 
-  *askStepwise(count: number): Stepwise<readonly Point[]> {
+  *askStepwise(count: number): Coroutine<readonly Point[]> {
     if (!Number.isSafeInteger(count) || count < 1)
       failWith('search/count', `${show(count)} points cannot be requested`, {
         expected: 'an integer from 1 on',
@@ -56,10 +56,10 @@ export abstract class StrategyBase implements Strategy {
   }
 
   tell(trials: readonly Trial[]): void {
-    atOnce(this.tellStepwise(trials))
+    runSync(this.tellStepwise(trials))
   }
 
-  *tellStepwise(trials: readonly Trial[]): Stepwise<void> {
+  *tellStepwise(trials: readonly Trial[]): Coroutine<void> {
     for (const trial of trials) {
       const added = yield* this.reported.add(trial)
       if (!added) continue
@@ -74,7 +74,7 @@ export abstract class StrategyBase implements Strategy {
   }
 
   /** Predicted costs; `Infinity` without a prediction or time for it. @param share - Fraction of the time left */
-  protected *expected(points: readonly Point[], share = 1): Stepwise<readonly number[]> {
+  protected *expected(points: readonly Point[], share = 1): Coroutine<readonly number[]> {
     if (!this.#expected) return points.map(() => Number.POSITIVE_INFINITY)
     return yield* this.#expected.costs(points, this.#time, share)
   }
@@ -88,14 +88,14 @@ export abstract class StrategyBase implements Strategy {
     return this.#time.left > 0
   }
 
-  protected *notTaken(points: readonly Point[]): Stepwise<readonly Point[]> {
+  protected *notTaken(points: readonly Point[]): Coroutine<readonly Point[]> {
     const out: Point[] = []
     for (const p of points) if (yield* this.untaken.has(p)) out.push(p)
     return out
   }
 
   /** Distinct random points; fewer if few are found. */
-  protected *drawn(count: number): Stepwise<readonly Point[]> {
+  protected *drawn(count: number): Coroutine<readonly Point[]> {
     return (yield* this.#drawn(
       count,
       () => drawSteps(this.space, this.random),
@@ -107,18 +107,18 @@ export abstract class StrategyBase implements Strategy {
   protected *drawnInTime(
     count: number,
     share: number,
-  ): Stepwise<{ readonly points: readonly Point[]; readonly left: number }> {
+  ): Coroutine<{ readonly points: readonly Point[]; readonly left: number }> {
     const time = this.#time
     const reserve = time.isLimited ? (1 - share) * time.left : Number.NEGATIVE_INFINITY
-    const draw = (): Stepwise<Point | null> => time.during(drawSteps(this.space, this.random))
+    const draw = (): Coroutine<Point | null> => time.during(drawSteps(this.space, this.random))
     return yield* this.#drawn(count, draw, (k) => k < MIN_DRAWN || time.left > reserve)
   }
 
   *#drawn(
     count: number,
-    draw: () => Stepwise<Point | null>,
+    draw: () => Coroutine<Point | null>,
     goesOn: (k: number) => boolean,
-  ): Stepwise<{ readonly points: readonly Point[]; readonly left: number }> {
+  ): Coroutine<{ readonly points: readonly Point[]; readonly left: number }> {
     const out = new Map<string, Point>()
     for (let k = 0; k < count; k++) {
       if (!goesOn(k)) return { points: [...out.values()], left: count - k }
@@ -130,28 +130,28 @@ export abstract class StrategyBase implements Strategy {
   }
 
   /** Neighbours of a point; empty if there is no time to examine all of them. */
-  protected *neighboursInTime(point: Point): Stepwise<readonly Point[]> {
+  protected *neighboursInTime(point: Point): Coroutine<readonly Point[]> {
     return (this.mayRank && (yield* this.#time.within(neighbourSteps(this.space, point)))) || []
   }
 
   /** The point with the least predicted cost; without a prior the first. */
-  protected *likeliest(points: readonly Point[]): Stepwise<Point | null> {
+  protected *likeliest(points: readonly Point[]): Coroutine<Point | null> {
     if (!this.hasPrior || points.length < 2) return points[0] ?? null
     const expected = yield* this.expected(points)
     return points[expected.indexOf(Math.min(...expected))] ?? points[0]!
   }
 
   /** A point that was not taken: of `count` random ones, the one with the least predicted cost. */
-  protected likelyOf(count: number): Stepwise<Point | null> {
+  protected likelyOf(count: number): Coroutine<Point | null> {
     return this.untaken.fresh(() => this.#likeliestDrawn(count))
   }
 
-  *#likeliestDrawn(count: number): Stepwise<Point | null> {
+  *#likeliestDrawn(count: number): Coroutine<Point | null> {
     return yield* this.likeliest(yield* this.notTaken(yield* this.drawn(count)))
   }
 
   /** The point with the least used values among a few random ones, so that each value is tried early. */
-  protected *spread(): Stepwise<Point | null> {
+  protected *spread(): Coroutine<Point | null> {
     const uses = new Map<string, number>()
     for (const { point } of this.reported.all())
       for (const entry of Object.entries(point)) {
@@ -166,7 +166,7 @@ export abstract class StrategyBase implements Strategy {
     return yield* this.untaken.fresh(() => this.#rarestDrawn(rarity))
   }
 
-  *#rarestDrawn(rarity: (point: Point) => number): Stepwise<Point | null> {
+  *#rarestDrawn(rarity: (point: Point) => number): Coroutine<Point | null> {
     const drawn = yield* this.drawn(SPREAD_CANDIDATES)
     const rarities = drawn.map(rarity)
     return drawn[rarities.indexOf(Math.max(...rarities))] ?? null
@@ -199,7 +199,7 @@ class ReportedTrials {
   constructor(private readonly space: PointSpace) {}
 
   /** Adds a trial; returns its point with ordered decisions, or `null` if it is not in the space. */
-  *add({ point, outcome, share = 1 }: Trial): Stepwise<ReportedTrial | null> {
+  *add({ point, outcome, share = 1 }: Trial): Coroutine<ReportedTrial | null> {
     const checked = yield* this.#own(point)
     if (!checked) return null
     const key = pointKey(checked)
@@ -214,7 +214,7 @@ class ReportedTrials {
     return trial
   }
 
-  *#own(point: Point): Stepwise<Point | null> {
+  *#own(point: Point): Coroutine<Point | null> {
     try {
       return yield* checkSteps(this.space, point)
     } catch (e) {

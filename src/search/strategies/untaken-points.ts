@@ -3,10 +3,10 @@
  * branches are closed, so memory and time depend on the number of taken points, not on the size of the space.
  */
 import { failWith } from '../../ast/diagnostics/diagnostic.ts'
+import type { Coroutine } from '../../ast/work.ts'
 import { getOrAdd } from '../../ir/memoize.ts'
 import { BARREN, effortOf } from '../spaces/counter.ts'
 import { type Random, withValue } from '../spaces/points.ts'
-import type { Stepwise } from '../stepwise.ts'
 import type { DecisionValue, OpenDecision, Point, PointSpace } from '../types.ts'
 
 /** Number of proposals that may be taken already, before any untaken point is used. */
@@ -38,19 +38,19 @@ export class UntakenPoints {
   }
 
   /** Marks a point as taken; `null` if it was already, or is not in the space. */
-  *take(point: Point): Stepwise<Point | null> {
+  *take(point: Point): Coroutine<Point | null> {
     const found = yield* this.#find(point)
     if (!found) return null
     this.#close(found.path)
     return found.point
   }
 
-  *has(point: Point): Stepwise<boolean> {
+  *has(point: Point): Coroutine<boolean> {
     return (yield* this.#find(point)) !== null
   }
 
   /** Takes the proposed point, or another if it was taken before; `null` if none is left. */
-  *fresh(propose: () => Stepwise<Point | null>): Stepwise<Point | null> {
+  *fresh(propose: () => Coroutine<Point | null>): Coroutine<Point | null> {
     for (let k = 0; k < PROPOSALS && !this.#isDone; k++) {
       const proposed = yield* propose()
       const taken = proposed && (yield* this.take(proposed))
@@ -61,7 +61,7 @@ export class UntakenPoints {
   }
 
   /** A random point that was not taken. @throws SptError `search/dead-ends` */
-  *any(): Stepwise<Point | null> {
+  *any(): Coroutine<Point | null> {
     for (const end = this.#effort + BARREN; this.#effort < end; ) {
       if (this.#isDone) return null
       const path: Path = []
@@ -82,7 +82,7 @@ export class UntakenPoints {
     return failDeadEnds(this.space)
   }
 
-  *#find(point: Point): Stepwise<{ readonly path: Path; readonly point: Point } | null> {
+  *#find(point: Point): Coroutine<{ readonly path: Path; readonly point: Point } | null> {
     if (this.#isDone) return null
     const path: Path = []
     let node = this.#root
@@ -128,7 +128,7 @@ export class UntakenPoints {
 }
 
 /** Any point of a space, however rare; `null`: it has none. @throws SptError `search/dead-ends`, `search/endless` */
-export const anyPoint = (space: PointSpace, random: Random): Stepwise<Point | null> =>
+export const anyPoint = (space: PointSpace, random: Random): Coroutine<Point | null> =>
   new UntakenPoints(space, random).any()
 
 export const failDeadEnds = (space: PointSpace): never =>

@@ -4,6 +4,7 @@ import { checkBound } from '../../api/inputs/format-input-binding.ts'
 import type { Kernel, TraceStep } from '../../api/kernels/kernel.ts'
 import { Space } from '../../api/kernels/space.ts'
 import { SptError } from '../../ast/diagnostics/diagnostic.ts'
+import { type Coroutine, Work } from '../../ast/work.ts'
 import { applySteps, type Candidate, type EvaluateCandidates, Evaluator } from '../evaluate/evaluator.ts'
 import { unlessAborted } from '../loop/ending.ts'
 import { type SearchResult, search } from '../loop/search.ts'
@@ -14,7 +15,6 @@ import { createStudy, type Records, type StoredTrial, studyId, traceHash, trialI
 import type { Study, TrialRecord } from '../records/types.ts'
 import { checkSteps, pointKey } from '../spaces/point-walks.ts'
 import { sketchOrigin } from '../spaces/sketches.ts'
-import { EventTurns, inTurns, type Stepwise } from '../stepwise.ts'
 import type { RemoteTrials } from '../studies/remote-trials.ts'
 import type { EvaluationContext, EvaluationRequest, KernelSpace, Outcome, Point } from '../types.ts'
 import { evaluateFirstAlone, evaluateOnWorkers, openQueue, trialTerms } from './remote-evaluator.ts'
@@ -123,9 +123,9 @@ export class Session {
   ): Promise<readonly (Outcome | null)[]> => {
     const outcomes: (Outcome | null)[] = requests.map(() => null)
     const candidates: Candidate[] = []
-    const turns = new EventTurns(signal)
+    const turns = new Work({ signal })
     for (const index of indices) {
-      await turns.next()
+      await turns.checkpoint()
       const request = requests[index]!
       const { point } = request
       const applied = applySteps(() => this.options.space.kernel(point))
@@ -268,7 +268,7 @@ async function filterCurrent(
 ): Promise<readonly StoredTrial[]> {
   const current: StoredTrial[] = []
   const seen = new Set<string>()
-  const examine = function* (): Stepwise<void> {
+  const examine = function* (): Coroutine<void> {
     for (const t of trials)
       try {
         const key = pointKey(yield* checkSteps(space, t.point))
@@ -279,6 +279,6 @@ async function filterCurrent(
         if (!(e instanceof SptError)) throw e
       }
   }
-  await unlessAborted(signal, () => inTurns(examine(), signal))
+  await unlessAborted(signal, () => new Work({ signal }).run(examine()))
   return current
 }

@@ -8,9 +8,7 @@
  */
 import type { Kernel1 } from '../../ir/coordinates/stage1.ts'
 import type { Dtype } from '../../ir/values/dtype.ts'
-import { runtimeLists, storedKernel } from '../../plan/binding-codecs.ts'
-import { list } from '../../plan/codec.ts'
-import { bodyVisiting } from '../../plan/launch-plan.ts'
+import { readKernel } from '../../plan/binding-codecs.ts'
 import type { Plan } from '../../plan/schema.ts'
 import { callerTensors } from '../../run/bind/bind-plan.ts'
 import { type Bound, bindInputs } from '../../run/bind/index.ts'
@@ -73,7 +71,7 @@ export function csr(
 /** Compiles a plan for a device. @throws PlanError as `sparsetile/runtime`, SptError `plan/malformed` */
 export async function instantiate(plan: Plan, options: InstantiateOptions = {}): Promise<TensorInstance> {
   const fn = await instantiateArrays(plan, options)
-  const kernel = kernelOf(plan)
+  const kernel = readKernel(plan)
   const outputs = callerTensors(kernel).filter((t) => t.first.role === 'out' || t.first.role === 'inout')
   const bind = async (inputs: TensorInputs): Promise<TensorBinding> => {
     const bound = boundOf(kernel, inputs)
@@ -101,18 +99,6 @@ export async function instantiate(plan: Plan, options: InstantiateOptions = {}):
     }
   }
   return Object.assign(call, { bind, plan })
-}
-
-/** The kernel over coordinates, by which tensors are bound. */
-function kernelOf({ binding, runtimeFormats }: Plan): Kernel1 {
-  const { visited, skippedProducts, ...kernel } = storedKernel.read(binding, 'binding')
-  return {
-    stage: 1,
-    ...kernel,
-    body: bodyVisiting(visited),
-    ...(runtimeFormats && { runtimeLists: list(runtimeLists).read(runtimeFormats, 'runtimeFormats') }),
-    ...(skippedProducts && { skippedProducts }),
-  }
 }
 
 function boundOf(kernel: Kernel1, inputs: TensorInputs): Bound {

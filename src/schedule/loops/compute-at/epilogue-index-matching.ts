@@ -191,12 +191,12 @@ export function checkGuards(
     readonly map: ReadonlyMap<string, Expr>
     readonly tails: readonly Expr[]
     /** Conditions of the consumer, over the values of its loops. */
-    readonly asks: readonly Expr[]
+    readonly consumerGuards: readonly Expr[]
     readonly key: (condition: Expr) => string
   },
 ): void {
-  const { places, exact, map, asks, tails, key } = known
-  const asked = new Set(asks.map(key))
+  const { places, exact, map, consumerGuards, tails, key } = known
+  const guarded = new Set(consumerGuards.map(key))
   const bound = (l: For): string => key(lt(places.get(l.var)!, l.extent))
   const ranges = chain.filter((l) => places.has(l.var))
   const ends = new Set(ranges.map(bound))
@@ -208,7 +208,7 @@ export function checkGuards(
       const own = substitute(g, map)
       const text = key(own)
       if (ends.has(text)) said.add(text)
-      else if (tails.includes(g) || asked.has(text)) continue
+      else if (tails.includes(g) || guarded.has(text)) continue
       else if (ranges.some((r) => impliedBelow(cx, own, places.get(r.var)!, r.extent))) continue
       else if (mentionsSome(g, used) || mentions(g, l.var))
         cx.refuse('schedule/not-every-element', [l], {

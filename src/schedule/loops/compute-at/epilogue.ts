@@ -187,9 +187,9 @@ export function consumeAt(cx: Context, at: LoopLocation, { list, producer, consu
         }
       }
     }
-    const asks = guards.map((g) => substitute(g, new Map([...atStart, ...values])))
+    const consumerGuards = guards.map((g) => substitute(g, new Map([...atStart, ...values])))
     const key = conditionKeys([...around, ...elements.loops])
-    checkGuards(cx, around, write.index, chain, { places, exact, map, tails, asks, key })
+    checkGuards(cx, around, write.index, chain, { places, exact, map, tails, consumerGuards, key })
     if (parts?.buffer.name === name) conditions.push(substitute(isFirsts(cx.kernel, parts), map))
   }
   for (const [name, value] of atStart) if (!values.has(name)) values.set(name, value)

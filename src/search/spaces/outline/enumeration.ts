@@ -1,6 +1,7 @@
 /** Outline of spaces that can be enumerated: partial points with isomorphic continuations are merged. */
+
+import { runSync } from '../../../ast/work.ts'
 import { getOrAdd, groupBy } from '../../../ir/memoize.ts'
-import { atOnce } from '../../stepwise.ts'
 import type { DecisionValue, PointSpace } from '../../types.ts'
 import { Counter, type Rest } from '../counter.ts'
 
@@ -8,7 +9,7 @@ import { Counter, type Rest } from '../counter.ts'
 export function wholeOutline(space: PointSpace, limit: number): Outline | null {
   const counter = new Counter(space, limit, limit)
   const root = counter.node({})
-  return atOnce(counter.below(root, {})).isExact ? outlineOf(root, topologicalOrder(root)) : null
+  return runSync(counter.below(root, {})).isExact ? outlineOf(root, topologicalOrder(root)) : null
 }
 
 function topologicalOrder(root: Rest): readonly Rest[] {
