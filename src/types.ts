@@ -20,7 +20,6 @@ export type {
   TensorAttributes,
   TensorMask,
 } from './api/kernels/stepped-kernel.ts'
-export type { BoundPlan, LoadedPlan } from './api/plans/loaded-plan.ts'
 export type { TextOrUrl } from './api/programs/program.ts'
 export type { Source } from './ast/diagnostics/diagnostic.ts'
 export type { RenderOptions } from './ast/diagnostics/render.ts'

@@ -39,17 +39,27 @@ beforeAll(async () => {
 })
 afterAll(() => cpu.dispose())
 
+const code = (work: () => Promise<unknown>): Promise<unknown> =>
+  work().catch((e: unknown) => e instanceof SptError && e.diagnostics[0]!.code)
+
 test('a plan with several parts is loaded, bound, updated and read', async () => {
   const fn = await loadPlan(plan, cpu)
-  expect([...(await fn.run({ tensors: { A, B } })).C!.values!]).toEqual(C)
-  const bound = await fn.bind({ tensors: { A, B } })
+  expect([...(await fn({ A, B })).C!.values!]).toEqual(C)
+  const bound = await fn.bind({ A, B })
   await bound.set('A', [50, 60, 70])
   await bound.run()
   expect([...(await bound.get('C')).values!]).toEqual(C.map((x) => 10 * x))
   expect(Object.keys(await bound.outputs())).toEqual(['C'])
   await expect(bound.get('D')).rejects.toThrow('api/unknown-buffer')
-  await expect(fn.run({ tensors: { A } })).rejects.toThrow('bind/')
-  bound.free()
+  await expect(fn({ A })).rejects.toThrow('bind/')
+  expect(await code(() => bound.verify())).toBe('plan/no-kernel')
+  expect(await code(() => bound.explain())).toBe('plan/no-kernel')
+  expect(await code(async () => fn.compilation)).toBe('plan/no-kernel')
+  const again = await bound.rebuild(cpu)
+  await again.run()
+  expect([...(await again.get('C')).values!]).toEqual(C.map((x) => 10 * x))
+  expect(fn.plan).toEqual(plan)
+  for (const b of [bound, again]) b.free()
   fn.release()
 })
 

@@ -1,6 +1,7 @@
 /** Bindings: compiled kernels with bound data. */
 import { WORK_OPTIONS, Work, type WorkOptions } from '../../ast/work.ts'
 import type { RefOptions, RefOutputs } from '../../reference/index.ts'
+import { callerTensors } from '../../run/bind/bind-plan.ts'
 import type { Bound, TensorFormat } from '../../run/bind/index.ts'
 import type { Sources } from '../../run/compile/compiled-program.ts'
 import { Turns } from '../../run/execution/call-queue.ts'
@@ -40,8 +41,8 @@ export async function createBinding(
   origin: Origin = {},
   work?: Work,
 ): Promise<Binding> {
-  const { program, compilation } = compiled
-  const executable = await Executable.create(program, bound, { source: compilation.source, ...origin }, work)
+  const { program, source } = compiled
+  const executable = await Executable.create(program, bound, { source, ...origin }, work)
   return new Binding(Dispatcher.fixed(compiled, executable, selection))
 }
 
@@ -183,7 +184,7 @@ export class Binding extends ErrorSources {
    * @throws SptError `api/unknown-buffer`, `run/resident`
    */
   async get(name: string): Promise<Tensor> {
-    expectBuffer(this.code.compilation.source, name)
+    expectBuffer(this.code.source, name)
     return this.executable.read(name)
   }
 
@@ -194,15 +195,16 @@ export class Binding extends ErrorSources {
    * `device/freed-buffer`
    */
   output(name: string): ResidentDense {
-    expectBuffer(this.code.compilation.source, name)
+    expectBuffer(this.code.source, name)
     return this.#dispatcher.owner.output(name, this.#turns)
   }
 
   /** Reads the outputs, by name, like `get`. */
   outputs(): Promise<Record<string, Tensor>> {
     return this.#turns.take(async () => {
-      const { buffers } = this.code.compilation.source
-      const names = buffers.filter((b) => b.role === 'out' || b.role === 'inout').map((b) => b.name)
+      const names = callerTensors(this.code.source).flatMap(({ name, first: { role } }) =>
+        role === 'out' || role === 'inout' ? [name] : [],
+      )
       const whole = await this.#within.boundFor(names)
       const out: [string, Tensor][] = []
       for (const name of names) out.push([name, await this.#within.read(name, whole)])

@@ -5,7 +5,6 @@ import { Work, type WorkOptions } from '../../ast/work.ts'
 import { bindPlan } from '../../run/bind/bind-plan.ts'
 import type { Device } from '../../runtime/device.ts'
 import { isUnscheduled, scheduleCandidates } from '../auto-schedule/schedule-candidates.ts'
-import { ScheduleFamily } from '../dispatch/family.ts'
 import type { OpenDispatch, Selectable } from '../dispatch/open-dispatch.ts'
 import { checkSizes, isRecord } from '../inputs/argument-checks.ts'
 import { Built } from './built.ts'
@@ -48,7 +47,7 @@ export async function buildKernel<K extends Selectable<K>>(
   const { auto = true, deterministic = false, ...facts } = options
   const work = new Work(options)
   checkSizes((open?.base ?? kernel).compilation.source, facts.sizes)
-  if (!auto) return new Built(await compileOrdered(kernel, device, deterministic, work))
+  if (!auto) return new Built(device, { code: await compileOrdered(kernel, device, deterministic, work) })
   return open
     ? buildDispatch({ ...open, deterministic }, device, facts, work)
     : (await buildDefault(kernel, device, options, work)).built
@@ -61,17 +60,17 @@ async function buildDispatch<K extends Selectable<K>>(
   { sizes, statistics = {} }: Pick<BuildOptions, 'sizes' | 'statistics'>,
   work: Work,
 ): Promise<Built> {
-  const family = new ScheduleFamily<K>(open, device)
+  const family = new Built(device, { open })
   const statisticsOf = [...(open.choice?.statistics.values() ?? [])]
   // Runs measure these; until then, no schedule is preferred.
-  if (statisticsOf.some((s) => s.kind === 'fill_ratio' && s.live)) return new Built(family)
-  const known = { params: sizes ?? {}, statistics }
+  if (statisticsOf.some((s) => s.kind === 'fill_ratio' && s.live)) return family
   // Without sizes, a rule for software adapters may still replace the schedule.
-  const chosen = await valueOrError(() => work.wait(family.choose(known), () => family.release()))
-  if (!(chosen instanceof SptError))
-    return sizes ? new Built(chosen.code, chosen.selection) : new Built(family)
+  const chosen = await valueOrError(() =>
+    work.wait(family.choose({ ...sizes }, { statistics }), () => family.release()),
+  )
+  if (!(chosen instanceof SptError)) return sizes ? chosen : family
   if (chosen.diagnostics.some((d) => !NEEDS_DATA.has(d.code))) throw chosen
-  return new Built(family)
+  return family
 }
 
 /** Codes of errors of a selection that data of a binding can resolve. */
@@ -95,7 +94,8 @@ export async function buildDefault<K extends Selectable<K>>(
   work: Work = new Work(),
 ): Promise<{ readonly kernel: K; readonly built: Built }> {
   const compile = (k: K) => compileOrdered(k, device, deterministic, work)
-  if (!isUnscheduled(kernel.compilation)) return { kernel, built: new Built(await compile(kernel)) }
+  if (!isUnscheduled(kernel.compilation))
+    return { kernel, built: new Built(device, { code: await compile(kernel) }) }
   // On GPUs, candidates are compiled once sizes are known, because code for unknown sizes has a version per remainder.
   const guess =
     device.kind === 'cpu' || sizes ? scheduleCandidates(kernel, device.kind, sizes, 1)[0]?.kernel : undefined
@@ -107,7 +107,7 @@ export async function buildDefault<K extends Selectable<K>>(
       : { kernel, code: await compile(kernel) }
   // Lists and sets of formats are not inputs of the kernel as declared, on which candidates are compared.
   if (sizes || bindPlan(kernel.compilation.kernel).operands.size > 0)
-    return { kernel: early.kernel, built: new Built(early.code) }
+    return { kernel: early.kernel, built: new Built(device, { code: early.code }) }
   const open = { base: kernel, choice: null, values: new Map(), text: 'auto', deterministic }
-  return { kernel: early.kernel, built: new Built(new ScheduleFamily<K>(open, device, early)) }
+  return { kernel: early.kernel, built: new Built(device, { open, ...early }) }
 }

@@ -1,5 +1,6 @@
-/** Compiled kernels as functions: under a fixed schedule, or with a schedule selected for each binding (`dispatch/family.ts`). */
-import { WORK_OPTIONS, Work } from '../../ast/work.ts'
+/** Compiled kernels as functions: a family of schedules, one of which is selected for each binding, or a single one. */
+import { failWith, SptError, valueOrError } from '../../ast/diagnostics/diagnostic.ts'
+import { type Coroutine, runSync, WORK_OPTIONS, Work } from '../../ast/work.ts'
 import type { Plan } from '../../plan/schema.ts'
 import { writePlan } from '../../plan/write.ts'
 import type { Bound } from '../../run/bind/index.ts'
@@ -11,132 +12,67 @@ import { DISPOSE } from '../../runtime/dispose.ts'
 import type { Tensor } from '../../storage/tensor.ts'
 import type { SelectionInputs } from '../dispatch/device-facts.ts'
 import type { Selection } from '../dispatch/dispatch-conditions.ts'
+import { Dispatcher } from '../dispatch/dispatcher.ts'
+import { withRejected } from '../dispatch/open-dispatch.ts'
+import { expectInputs, expectRecord, valuesIn } from '../inputs/bound-inputs.ts'
 import { type BindOptions, type Inputs, namedInputs, type SelectionOptions } from '../inputs/flat-inputs.ts'
 import { Callable } from '../programs/error-sources.ts'
-import { type Binding, createBinding } from './binding.ts'
-import { CompiledCode, type SelectedCode } from './code.ts'
-
-/** Schedules of a kernel for a device. Each binding runs under a schedule. */
-export interface Family {
-  readonly name: string
-  readonly device: Device
-  readonly sources: Sources
-  /** Name of the dispatch with arguments; `null` without a dispatch. */
-  readonly dispatch: string | null
-  /** Schedules that a dispatch selected so far, with arguments. */
-  readonly variants: readonly string[]
-  /** Code that needs no data. Throws SptError `choose/open` if there is none. */
-  readonly code: CompiledCode
-  readonly unorderedSums: readonly UnorderedSum[]
-  readonly deterministic: boolean
-  choose(inputs: SelectionInputs): Promise<SelectedCode>
-  estimateBytes(inputs: SelectionInputs): number
-  bindOnHost(inputs: SelectionInputs): Bound
-  bind(inputs: SelectionInputs, work: Work): Promise<Binding>
-  upload(bound: Bound): Promise<Binding>
-  release(): void
-}
-
-/** A fixed schedule for every binding. */
-class OneSchedule implements Family {
-  readonly code: CompiledCode
-  readonly dispatch = null
-  readonly variants: readonly string[] = []
-
-  constructor(code: CompiledCode) {
-    this.code = code
-  }
-
-  get name(): string {
-    return this.code.name
-  }
-
-  get device(): Device {
-    return this.code.device
-  }
-
-  get sources(): Sources {
-    return this.code.sources
-  }
-
-  get unorderedSums(): readonly UnorderedSum[] {
-    return this.code.unorderedSums
-  }
-
-  get deterministic(): boolean {
-    return this.unorderedSums.length === 0
-  }
-
-  async choose(_inputs: SelectionInputs): Promise<SelectedCode> {
-    return { code: this.code, selection: null }
-  }
-
-  estimateBytes(inputs: SelectionInputs): number {
-    return this.code.estimateBytes(inputs)
-  }
-
-  bindOnHost(inputs: SelectionInputs): Bound {
-    return this.code.bindOnHost(inputs)
-  }
-
-  async bind(inputs: SelectionInputs, work: Work): Promise<Binding> {
-    const bound = await work.run(this.code.bindingSteps(inputs))
-    return createBinding(this.code, bound, null, {}, work)
-  }
-
-  upload(bound: Bound): Promise<Binding> {
-    return createBinding(this.code, bound)
-  }
-
-  release(): void {
-    this.code.release()
-  }
-}
+import { Binding, createBinding } from './binding.ts'
+import {
+  type BoundCandidates,
+  bindFirst,
+  type Candidate,
+  candidateOf,
+  failureText,
+  firstAccepted,
+} from './candidates.ts'
+import { fittingBytes } from './check-binding.ts'
+import type { CompiledCode } from './code.ts'
+import { type AnySelector, Family, type Schedules } from './family.ts'
 
 /** A kernel compiled for a device. A call binds the inputs, runs, reads the outputs by name, and frees the memory. */
 export class Built extends Callable<
   [inputs: Inputs, options?: BindOptions],
   Promise<Record<string, Tensor>>
 > {
-  readonly #family: Family
+  readonly device: Device
+  readonly sources: Sources
   /** Selected schedule and the reason; `null` if no dispatch selected a schedule when the kernel was built or chosen. */
   readonly selection: Selection | null
+  readonly #family: Family
+  /** The schedule of bound data, and those that follow it. */
+  readonly #bound = new WeakMap<Bound, BoundCandidates & { readonly selector: AnySelector | null }>()
 
-  constructor(of: Family | CompiledCode, selection: Selection | null = null) {
-    super(of.name)
-    this.#family = of instanceof CompiledCode ? new OneSchedule(of) : of
+  constructor(device: Device, schedules: Schedules, selection: Selection | null = null) {
+    super((schedules.open?.base.compilation.source ?? schedules.code!.source).name)
+    this.device = device
+    this.sources = (schedules.open?.base ?? schedules.code!).sources
     this.selection = selection
-  }
-
-  get sources(): Sources {
-    return this.#family.sources
-  }
-
-  get device(): Device {
-    return this.#family.device
+    this.#family = new Family(device, schedules)
   }
 
   /** Name of the dispatch, with arguments, that selects the schedule of each binding; `null` for a fixed schedule. */
   get dispatch(): string | null {
-    return this.#family.dispatch
+    return this.#family.open?.choice ? this.#family.open.text : null
   }
 
   /** Schedules that the dispatch selected so far, with arguments. */
   get variants(): readonly string[] {
-    return this.#family.variants
+    return [...this.#family.variants]
   }
 
   /**
    * Floating-point sums by atomic updates, whose order varies, so that the last bits of results may differ from run to run. Under a
-   * dispatch, sums of the schedules that were compiled so far.
+   * dispatch, sums of the schedules that were compiled so far. @throws SptError `plan/no-kernel` for a plan that was loaded
    */
   get unorderedSums(): readonly UnorderedSum[] {
-    return this.#family.unorderedSums
+    return [...this.#family.codes].flatMap((c) => c.unorderedSums)
   }
 
   /** True if equal inputs give bitwise equal outputs in every run on this device, under every schedule that may be selected. */
   get deterministic(): boolean {
-    return this.#family.deterministic
+    if (this.device.kind === 'cpu') return true
+    return this.#family.open ? this.#family.open.deterministic === true : this.unorderedSums.length === 0
   }
 
   /**
@@ -144,30 +80,41 @@ export class Built extends Callable<
    * @throws SptError `bind/…`, `choose/…`, `plan/too-large`, `device/buffer-too-large`
    */
   estimateBytes(inputs: Inputs, options: BindOptions = {}): number {
-    return this.#family.estimateBytes(namedInputs('estimateBytes', inputs, options))
+    const given = namedInputs('estimateBytes', inputs, options)
+    const { device, kernel, ...of } = this.#family.code
+      ? candidateOf(this.#family.code, given, '')
+      : this.#family.candidates(given, this.#family.selector(given))[0]!
+    return fittingBytes({ device, plan: of.plan() }, kernel, valuesIn(kernel, of.inputs()))
   }
 
-  /** The kernel under the schedule that runs on the inputs, with the reason. @throws SptError `choose/…`, `bind/…` */
+  /**
+   * The kernel under the schedule that runs on the inputs, with the reason. For data with errors, the auto-scheduler returns the schedule
+   * without data, whose `bind` reports the errors.
+   * @throws SptError `choose/…`, and `bind/…` for names, ranks and shapes that `bind` would reject
+   */
   async choose(inputs: Inputs, options: SelectionOptions = {}): Promise<Built> {
-    const { code, selection } = await this.#family.choose(
-      namedInputs('choose', inputs, options, ['resident']),
-    )
-    return this.#family instanceof OneSchedule ? this : new Built(code, selection)
+    const given = namedInputs('choose', inputs, options, ['resident'])
+    if (!this.#family.open) return this
+    const selector = this.#family.selector(given)
+    await selector?.fetch()
+    return firstAccepted(this.#family.candidates(given, selector), async (candidate) => {
+      selector?.check(candidate)
+      return new Built(this.device, { code: await candidate.compile() }, candidate.selection)
+    })
   }
 
   /** Builds the formats of the inputs, and uploads the arrays. @throws SptError `bind/…`, `format/…`, `choose/…`, `device/…` */
   override async bind(inputs: Inputs, options: BindOptions = {}): Promise<Binding> {
-    const given = namedInputs('bind', inputs, options, WORK_OPTIONS)
-    return this.#family.bind(given, new Work(options))
+    return this.#bind(namedInputs('bind', inputs, options, WORK_OPTIONS), new Work(options))
   }
 
   protected override async invoke(
     inputs: Inputs,
     options: BindOptions = {},
   ): Promise<Record<string, Tensor>> {
-    const given = namedInputs(this.#family.name, inputs, options, WORK_OPTIONS)
+    const given = namedInputs(this.name, inputs, options, WORK_OPTIONS)
     const work = new Work(options)
-    const binding = await this.#family.bind(given, work)
+    const binding = await this.#bind(given, work)
     try {
       work.begin('run')
       await work.wait(binding.run())
@@ -175,6 +122,79 @@ export class Built extends Callable<
     } finally {
       binding.free()
     }
+  }
+
+  async #bind(inputs: SelectionInputs, work: Work): Promise<Binding> {
+    this.#checkBindable(inputs)
+    if (this.#family.open) work.begin('select', this.#family.label)
+    const selector = this.#family.selector(inputs)
+    const fetching = selector?.fetch()
+    if (fetching) await fetching
+    if (selector?.isOpenAlways)
+      return this.#selecting(
+        selector,
+        () => this.#family.candidate(selector, selector.select()),
+        selector.isMeasuredFirst,
+      )
+    return this.#upload(
+      await work.run(this.#bindFirst(this.#family.candidates(inputs, selector), [], selector)),
+      work,
+    )
+  }
+
+  /** Throws SptError `api/unknown-option` for `resident` tensors, which only `choose` reads: they would be missing, or random. */
+  #checkBindable(inputs: SelectionInputs): void {
+    expectRecord(inputs)
+    const { capability, processors, features, ...values } = inputs
+    expectInputs(this.#family.open?.choice ? values : inputs)
+  }
+
+  /** Binds the first schedule that accepts the data, and remembers those that follow. */
+  *#bindFirst(
+    candidates: readonly Candidate[],
+    rejected: readonly string[],
+    selector: AnySelector | null,
+  ): Coroutine<Bound> {
+    const found = yield* bindFirst(candidates, rejected)
+    this.#bound.set(found.bound, { ...found, selector })
+    return found.bound
+  }
+
+  async #upload(bound: Bound, work: Work): Promise<Binding> {
+    const known = this.#bound.get(bound)
+    if (this.#family.code && (!known || this.#family.isReleased))
+      return createBinding(this.#family.code, bound, null, {}, work)
+    const { candidates, rejected, selector } = known!
+    const [first, ...others] = candidates
+    const { selection, label } = first!
+    const prepare = async (): Promise<Binding> =>
+      selection && selector?.isOpen(selection)
+        ? this.#selecting(selector, () => first!, false)
+        : createBinding(
+            await work.wait(first!.compile()),
+            bound,
+            withRejected(selection, label, rejected, bound.kernel),
+            {},
+            work,
+          )
+    if (others.length === 0) return prepare()
+    const binding = await valueOrError(prepare)
+    if (!(binding instanceof SptError)) return binding
+    const next = this.#bindFirst(others, [...rejected, failureText(first!, binding)], selector)
+    return this.#upload(await work.run(next), work)
+  }
+
+  /** A binding whose runs select a schedule. */
+  async #selecting(
+    selector: AnySelector,
+    first: () => Candidate,
+    isMeasuredFirst: boolean,
+  ): Promise<Binding> {
+    selector.draw()
+    const { live, unknown } = selector
+    const select = (...facts: Parameters<typeof selector.select>): Candidate =>
+      this.#family.candidate(selector, selector.select(...facts))
+    return new Binding(await Dispatcher.create({ live, unknown, select }, first, isMeasuredFirst))
   }
 
   /** Frees the code on the device; pending calls fail with `device/released-module`. */
@@ -186,9 +206,15 @@ export class Built extends Callable<
     this.release()
   }
 
-  /** @internal Code of the schedule that needs no data. */
+  /** @internal Code that needs no data. Throws SptError `choose/open` if there is none. */
   get code(): CompiledCode {
-    return this.#family.code
+    return (
+      this.#family.code ??
+      failWith('choose/open', `${this.#family.label} is chosen when data are bound`, {
+        expected: 'bind(inputs)',
+        hint: 'const chosen = await fn.choose(inputs)',
+      })
+    )
   }
 
   /** @internal */
@@ -208,11 +234,14 @@ export class Built extends Callable<
 
   /** @internal The host's part of `bind`. */
   bindOnHost(inputs: Inputs, options: BindOptions = {}): Bound {
-    return this.#family.bindOnHost(namedInputs('bind', inputs, options))
+    const given = namedInputs('bind', inputs, options)
+    this.#checkBindable(given)
+    const selector = this.#family.selector(given)
+    return runSync(this.#bindFirst(this.#family.candidates(given, selector), [], selector))
   }
 
   /** @internal The device's part of `bind`. */
   upload(bound: Bound): Promise<Binding> {
-    return this.#family.upload(bound)
+    return this.#upload(bound, new Work())
   }
 }

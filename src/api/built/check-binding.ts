@@ -5,6 +5,7 @@ import type { Coroutine, WorkOptions } from '../../ast/work.ts'
 import { WORK_OPTIONS } from '../../ast/work.ts'
 import type { Kernel1 } from '../../ir/coordinates/stage1.ts'
 import type { RefOptions } from '../../reference/index.ts'
+import { callerTensors } from '../../run/bind/bind-plan.ts'
 import { type Bound, bindingSteps } from '../../run/bind/index.ts'
 import { bindParams } from '../../run/bind/sizes/bound-sizes.ts'
 import { checkFits } from '../../run/execution/buffer-layout.ts'
@@ -34,10 +35,10 @@ export function* bindWithin(on: Planned | null, kernel: Kernel1, inputs: RunInpu
 }
 
 /** Throws SptError `api/unknown-buffer` unless the kernel has this buffer. */
-export function expectBuffer({ name: kernel, buffers }: Kernel1, name: string): void {
-  const candidates = buffers.map((b) => b.name)
+export function expectBuffer(kernel: Kernel1, name: string): void {
+  const candidates = callerTensors(kernel).map((t) => t.name)
   if (candidates.includes(name)) return
-  failWith('api/unknown-buffer', `kernel ${kernel} has no buffer ${nameText(name)}`, {
+  failWith('api/unknown-buffer', `kernel ${kernel.name} has no buffer ${nameText(name)}`, {
     lookup: { name: nameText(name), candidates },
     expected: `one of ${candidates.join(', ')}`,
   })

@@ -1,11 +1,13 @@
 /** A kernel compiled for a device under a schedule. */
-import { type Coroutine, runSync, Work } from '../../ast/work.ts'
-import type { Bound } from '../../run/bind/index.ts'
+import { failWith } from '../../ast/diagnostics/diagnostic.ts'
+import { Work } from '../../ast/work.ts'
+import type { Kernel1 } from '../../ir/coordinates/stage1.ts'
 import type { Compilation } from '../../run/compile/compile.ts'
 import {
   compileOn,
   type Defaulted,
   lanesOf,
+  loadOn,
   type Program,
   runOn,
   type Sources,
@@ -13,27 +15,33 @@ import {
 import { isRefusedByDevice } from '../../run/compile/device-limits.ts'
 import { type UnorderedSum, unorderedSums } from '../../run/verify/verify.ts'
 import type { Device } from '../../runtime/device.ts'
-import type { Selection } from '../dispatch/dispatch-conditions.ts'
-import { type RunInputs, valuesIn } from '../inputs/bound-inputs.ts'
 import type { ErrorSources } from '../programs/error-sources.ts'
-import { bindWithin, fittingBytes } from './check-binding.ts'
-
-/** The code that was selected for some inputs. */
-export interface SelectedCode {
-  readonly code: CompiledCode
-  /** The reason of a dispatch; `null` if no dispatch selected the schedule. */
-  readonly selection: Selection | null
-}
 
 export class CompiledCode {
-  /** Stages and plan. */
-  readonly compilation: Compilation
   /** Generated code and modules. */
   readonly program: Program
+  readonly #compilation: Compilation | null
 
-  constructor(compilation: Compilation, program: Program) {
-    this.compilation = compilation
+  /** `compilation`: stages and plan; `null` for a plan that was loaded. */
+  constructor(compilation: Compilation | null, program: Program) {
+    this.#compilation = compilation
     this.program = program
+  }
+
+  /** Throws SptError `plan/no-kernel` for a plan that was loaded. */
+  get compilation(): Compilation {
+    return (
+      this.#compilation ??
+      failWith('plan/no-kernel', `the plan of ${this.name} was loaded without its kernel`, {
+        expected: 'a kernel that was built from its program',
+        hint: `(await load(…)).kernel('${this.name}').build(device)`,
+      })
+    )
+  }
+
+  /** The kernel without steps; of a plan, the kernel in its formats. */
+  get source(): Kernel1 {
+    return this.#compilation?.source ?? this.program.plan.kernel
   }
 
   static async of(
@@ -50,7 +58,7 @@ export class CompiledCode {
   }
 
   get name(): string {
-    return this.compilation.source.name
+    return this.program.plan.name
   }
 
   get device(): Device {
@@ -68,21 +76,10 @@ export class CompiledCode {
   }
 
   /** Compiles the same schedule for another device. */
-  compileFor(device: Device): Promise<CompiledCode> {
-    return CompiledCode.of(this.compilation, device, this.sources)
-  }
-
-  estimateBytes(inputs: RunInputs): number {
-    const { kernel } = this.program.plan
-    return fittingBytes(this.program, kernel, valuesIn(kernel, inputs))
-  }
-
-  bindOnHost(inputs: RunInputs): Bound {
-    return runSync(this.bindingSteps(inputs))
-  }
-
-  bindingSteps(inputs: RunInputs): Coroutine<Bound> {
-    return bindWithin(this.program, this.program.plan.kernel, inputs)
+  async compileFor(device: Device): Promise<CompiledCode> {
+    return this.#compilation
+      ? CompiledCode.of(this.#compilation, device, this.sources)
+      : new CompiledCode(null, await loadOn(device, this.program.plan))
   }
 
   release(): void {

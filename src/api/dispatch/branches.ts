@@ -5,30 +5,15 @@ import { capacityCounts, type RuntimeLists } from '../../ir/coordinates/runtime-
 import type { Bound } from '../../run/bind/index.ts'
 import { type BareValues, withValues } from '../../run/bind/results/update-values.ts'
 import { extentsOf } from '../../run/bind/sources/coordinate-sources.ts'
-import type { Compilation } from '../../run/compile/compile.ts'
 import { Executable } from '../../run/execution/execute.ts'
 import type { SharedMemory } from '../../run/execution/external-memory.ts'
 import { overflow } from '../../run/execution/overflow-error.ts'
 import { commandsMeasuring, commonBuffers } from '../../run/execution/shared-buffers.ts'
-import type { Command, Device } from '../../runtime/device.ts'
+import type { Command } from '../../runtime/device.ts'
 import type { Tensor } from '../../storage/tensor.ts'
+import { bindCandidate, type Candidate, textOf } from '../built/candidates.ts'
 import type { CompiledCode } from '../built/code.ts'
-import type { Selection } from './dispatch-conditions.ts'
 import { determinesFillRatio } from './fill-ratio.ts'
-
-/** A schedule for some inputs, before it is compiled. */
-export interface Candidate {
-  /** The reason of a dispatch; `null` if no dispatch selected the schedule. */
-  readonly selection: Selection | null
-  readonly compilation: Compilation
-  /** Compiles the schedule, for the device of the dispatch or another one. */
-  compile(device?: Device): Promise<CompiledCode>
-  /** Binds the inputs in the formats of the schedule. Throws SptError `bind/…`, `format/…`. */
-  bind(): Bound
-}
-
-/** Call of the schedule in the dispatch; empty without a dispatch. */
-export const textOf = ({ selection }: Candidate): string => selection?.text ?? ''
 
 /** Fill ratios of formats built at run time in conditions of a dispatch, by name. */
 export type LiveRatios = ReadonlyMap<string, Coverage>
@@ -58,7 +43,7 @@ export class Branch {
     this.compiled = compiled
     this.executable = executable
     const { plan } = compiled.program
-    const { source } = compiled.compilation
+    const { source } = compiled
     const extents = extentsOf(source, executable.bound.params)
     this.findings = [...live].flatMap(([statistic, c]): Finding[] => {
       // Counts that no statement reads have no buffer.
@@ -78,9 +63,8 @@ export class Branch {
     bound: Bound,
     shared?: SharedMemory,
   ): Promise<Branch> {
-    const { program, compilation } = compiled
-    const origin = { source: compilation.source, ...(shared && { shared }) }
-    const executable = await Executable.create(program, bound, origin)
+    const { program, source } = compiled
+    const executable = await Executable.create(program, bound, { source, ...(shared && { shared }) })
     return new Branch(live, textOf(candidate), compiled, executable)
   }
 
@@ -219,7 +203,7 @@ export class Branches {
 type Written = ReadonlyMap<string, Tensor | BareValues>
 
 function withWritten(candidate: Candidate, written: Written): Bound {
-  let bound = candidate.bind()
+  let bound = bindCandidate(candidate)
   for (const [name, update] of written) bound = withValues(bound, name, update).bound
   return bound
 }

@@ -10,8 +10,9 @@ import type { Executable } from '../../run/execution/execute.ts'
 import { isOverflow, storedElsewhere } from '../../run/execution/overflow-error.ts'
 import type { Device } from '../../runtime/device.ts'
 import type { Tensor } from '../../storage/tensor.ts'
+import { bindCandidate, type Candidate, candidateOf, textOf } from '../built/candidates.ts'
 import type { CompiledCode } from '../built/code.ts'
-import { Branch, Branches, type Candidate, textOf } from './branches.ts'
+import { Branch, Branches } from './branches.ts'
 import type { Selection } from './dispatch-conditions.ts'
 import {
   type Decided,
@@ -56,12 +57,7 @@ export class Dispatcher {
     executable: Executable,
     selection: Selection | null = null,
   ): Dispatcher {
-    const candidate: Candidate = {
-      selection,
-      compilation: compiled.compilation,
-      compile: async (device) => (device ? compiled.compileFor(device) : compiled),
-      bind: () => executable.bound,
-    }
+    const candidate = { ...candidateOf(compiled, {}, ''), selection, bound: () => executable.bound }
     const live = new Map()
     const branch = new Branch(live, textOf(candidate), compiled, executable)
     return new Dispatcher({ live, unknown: new Set(), select: () => candidate }, candidate, branch)
@@ -85,7 +81,7 @@ export class Dispatcher {
   }
 
   static async #prepared(selector: RunTimeSelector, first: Candidate, found?: Measurements['found']) {
-    const branch = await Branch.create(selector.live, first, await first.compile(), first.bind())
+    const branch = await Branch.create(selector.live, first, await first.compile(), bindCandidate(first))
     return new Dispatcher(selector, first, branch, found)
   }
 
@@ -288,7 +284,7 @@ export class Dispatcher {
     const moved = (candidate: Candidate): Candidate => ({
       ...candidate,
       compile: (other = device) => candidate.compile(other),
-      bind: () => bind(candidate),
+      bound: () => bind(candidate),
     })
     const select: RunTimeSelector['select'] = (...facts) => moved(this.#selector.select(...facts))
     const first = (): Candidate => moved(this.#measured.select().candidate)

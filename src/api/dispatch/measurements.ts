@@ -1,8 +1,8 @@
 /** Facts of the latest runs: fill ratios of formats built at run time, and lists that exceeded their capacity. */
 import { byName } from '../../ast/by-name.ts'
 import { resultOrError, SptError, valueOrError } from '../../ast/diagnostics/diagnostic.ts'
-import type { Branch, Branches, Candidate, LiveRatios } from './branches.ts'
-import { textOf } from './branches.ts'
+import { type Candidate, textOf } from '../built/candidates.ts'
+import type { Branch, Branches, LiveRatios } from './branches.ts'
 import type { Selection } from './dispatch-conditions.ts'
 import { determinesFillRatio, fillRatio } from './fill-ratio.ts'
 
@@ -74,7 +74,7 @@ function* observersOf(selector: RunTimeSelector, name: string): Generator<Candid
     for (;;) {
       const candidate = resultOrError(() => selectAt(selector, others, name, passed))
       if (candidate instanceof SptError) break
-      const { runtimeLists = [] } = candidate.compilation.kernel
+      const { runtimeLists = [] } = candidate.kernel
       if (runtimeLists.some((f) => determinesFillRatio(f, ratio))) {
         yield candidate
         break

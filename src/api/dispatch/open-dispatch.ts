@@ -60,11 +60,11 @@ export function withRejected(
   selection: Selection | null,
   text: string,
   rejected: readonly string[],
-  { compilation }: Pick<AutoSchedulable<unknown>, 'compilation'>,
+  source: Compilation['source'],
 ): Selection | null {
   if (rejected.length === 0) return selection
   const candidate = { text, milliseconds: null, costModel: null }
-  const made = selection ?? automaticSelection(candidate, compilation.source, [])
+  const made = selection ?? automaticSelection(candidate, source, [])
   return { ...made, rejectedBranches: [...made.rejectedBranches, ...rejected] }
 }
 

@@ -3,6 +3,7 @@
 import { invariant, resultOrError, SptError } from '../../ast/diagnostics/diagnostic.ts'
 import type { CostModel } from '../../cost-model/learned/trained-models.ts'
 import { sparseTensors } from '../../cost-model/prediction.ts'
+import type { Kernel1 } from '../../ir/coordinates/stage1.ts'
 import { checkDimensions, givenParams } from '../../run/bind/sizes/bound-sizes.ts'
 import type { Compilation } from '../../run/compile/compile.ts'
 import type { Device } from '../../runtime/device.ts'
@@ -11,6 +12,7 @@ import { DenseOnDevice, type Tensor } from '../../storage/tensor.ts'
 import { predictedTimes } from '../auto-schedule/predicted-times.ts'
 import { fastestCandidates, keepsDeclaredFormats } from '../auto-schedule/schedule-candidates.ts'
 import { PLAIN, plainReason } from '../auto-schedule/software-adapter-schedule.ts'
+import type { Candidate } from '../built/candidates.ts'
 import { sumsOf, sumsText } from '../built/unordered-sums.ts'
 import { declaredOf, type RunInputs, valuesIn } from '../inputs/bound-inputs.ts'
 import { besideDeclared, type DeclaredInputs, formatInputsFor } from '../inputs/format-input-binding.ts'
@@ -191,17 +193,16 @@ export class Selector<K extends Selectable<K>> {
   }
 
   /** The inputs of a schedule, without the lists and sets of other schedules' formats. Throws SptError `bind/unknown-name`. */
-  inputsOf({ kernel }: Pick<SelectedKernel<K>, 'kernel'>): RunInputs {
+  inputsOf(kernel: Kernel1): RunInputs {
     const { tensors = {} } = this.#inputs
     if (!this.#open.choice) return this.#inputs
-    return { ...this.#inputs, tensors: formatInputsFor(kernel.compilation.kernel, tensors, this.#used) }
+    return { ...this.#inputs, tensors: formatInputsFor(kernel, tensors, this.#used) }
   }
 
   /** Checks names, ranks and shapes as binding does. Throws SptError `bind/…`. */
-  check(selected: SelectedKernel<K>): void {
+  check({ kernel, inputs }: Candidate): void {
     if (!this.#open.choice) return
-    const { kernel } = selected.kernel.compilation
-    const { tensors, params } = valuesIn(kernel, this.inputsOf(selected))
+    const { tensors, params } = valuesIn(kernel, inputs())
     givenParams(kernel, Object.entries(params))
     checkDimensions(kernel, new Map(Object.entries(tensors)), this.#facts.sizes)
   }

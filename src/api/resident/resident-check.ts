@@ -15,7 +15,6 @@ import type { Column, DevicePart, ResidentParts, ResidentTensor } from '../../st
 import { checkNotFreed } from '../../storage/engines/device/index.ts'
 import type { FormatOperands } from '../../storage/format-operands.ts'
 import { listTensor, type Tensor } from '../../storage/tensor.ts'
-import type { Built } from '../built/built.ts'
 import {
   checkTensor,
   expectArgument,
@@ -111,7 +110,7 @@ export function reformatOf(kernel: Kernel1, tensor: string) {
  * Throws SptError `convert/other-format`, `convert/dtype` or `device/freed` unless the resident tensor matches the kernel's format, type
  * and fill value.
  */
-export function checkFormat(compiled: Built, name: string, tensor: ResidentParts, to: Instance): void {
+export function checkFormat(source: Kernel1, name: string, tensor: ResidentParts, to: Instance): void {
   if (tensor.instance !== to)
     failAs('convert/other-format', {
       message: `${name} is resident in ${tensor.instance.text}, not in the kernel's own ${to.text}`,
@@ -119,7 +118,7 @@ export function checkFormat(compiled: Built, name: string, tensor: ResidentParts
       hint: `parts belong to one kernel: convert with convertForKernel(kernel, '${name}', parts)`,
     })
   checkNotFreed(tensor)
-  const buffer = compiled.compilation.source.buffers.find((b) => b.name === name)
+  const buffer = source.buffers.find((b) => b.name === name)
   if (buffer && buffer.dtype !== tensor.dtype)
     failWith('convert/dtype', `${name} is resident as ${tensor.dtype}; the kernel declares ${buffer.dtype}`, {
       expected: buffer.dtype,
@@ -128,7 +127,7 @@ export function checkFormat(compiled: Built, name: string, tensor: ResidentParts
   const fill = buffer?.fill ?? 0
   if (!Object.is(tensor.fill, fill))
     failAs('convert/other-format', {
-      message: `${name} is resident with the fill value ${tensor.fill}, and ${compiled.compilation.source.name} declares ${fill}`,
+      message: `${name} is resident with the fill value ${tensor.fill}, and ${source.name} declares ${fill}`,
       expected: `${fill} where nothing is stored`,
       hint: 'convertForKernel takes the fill value of the kernel; convert takes the value as the last argument',
     })

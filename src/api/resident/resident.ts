@@ -186,7 +186,7 @@ export async function bindResident(
       failWith('api/argument', `${name} is bound twice: as a resident tensor and from the host`, {
         expected: 'either a resident tensor or host data',
       })
-    checkFormat(compiled, name, tensor, reformatOf(kernel, name).reformat.instance)
+    checkFormat(compiled.compilation.source, name, tensor, reformatOf(kernel, name).reformat.instance)
   }
   const { code: variant } = await compiled.choose(...flatInputs({ ...inputs, resident: tensors }))
   return withSources(variant, async () => {

@@ -38,7 +38,7 @@ export async function runPlan(call: Call, path: string): Promise<number> {
   const device = await devices[call.choice('device', ['cpu', 'webgpu', 'cuda']) ?? kind]()
   try {
     const loaded = await loadPlan(plan, device)
-    const bound = await loaded.bind({ tensors, params: Object.fromEntries(params), seed })
+    const bound = await loaded.bind({ ...tensors, ...Object.fromEntries(params) }, { seed })
     const start = performance.now()
     await bound.run()
     const milliseconds = performance.now() - start
