@@ -114,7 +114,7 @@ const shared = {
   platform: 'node',
   target: 'node20',
   // Native or optional: where they are is for Node to find.
-  external: ['unplugin', 'koffi', 'webgpu', 'libsql', 'bullmq', 'ioredis', '@resvg/resvg-wasm'],
+  external: ['unplugin', 'koffi', 'webgpu', 'libsql', '@resvg/resvg-wasm'],
   minifyWhitespace: true,
   minifySyntax: true,
   plugins: [withName, suites, libraries],

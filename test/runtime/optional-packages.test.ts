@@ -5,7 +5,6 @@ import { SptError } from '../../src/ast/diagnostics/diagnostic.ts'
 import { createCudaDevice, reportCuda } from '../../src/runtime/cuda/index.ts'
 import { createNodeWebGpu, reportWebGpu } from '../../src/runtime/webgpu/node.ts'
 import { openRecords } from '../../src/search/records/index.ts'
-import { connectEngine } from '../../src/search/studies/queue.ts'
 
 const { missing } = vi.hoisted(() => ({
   missing: () => {
@@ -15,14 +14,11 @@ const { missing } = vi.hoisted(() => ({
 vi.mock('webgpu', missing)
 vi.mock('koffi', missing)
 vi.mock('libsql', missing)
-vi.mock('bullmq', missing)
-vi.mock('ioredis', missing)
 
 test.each([
   ['device/absent', 'webgpu', 'webgpu', createNodeWebGpu],
   ['device/absent', 'koffi', 'koffi', () => createCudaDevice()],
   ['records/unavailable', 'libsql', 'libsql', () => openRecords('/nowhere/records.db')],
-  ['studies/unavailable', 'bullmq and ioredis', 'bullmq ioredis', () => connectEngine('redis://localhost:1')],
 ])('%s of %s', async (code, message, packages, open) => {
   const error = await Promise.resolve(open()).catch((e: unknown) => e)
   expect(error).toBeInstanceOf(SptError)
@@ -42,14 +38,7 @@ test('the package declares them optional, and installs nothing else', () => {
     readFileSync('package.json', 'utf8'),
   )
   expect([dependencies, optionalDependencies]).toEqual([undefined, undefined])
-  expect(Object.keys(peerDependencies)).toEqual([
-    'bullmq',
-    'ioredis',
-    'koffi',
-    'libsql',
-    'unplugin',
-    'webgpu',
-  ])
+  expect(Object.keys(peerDependencies)).toEqual(['koffi', 'libsql', 'unplugin', 'webgpu'])
   for (const name of Object.keys(peerDependencies))
     expect(peerDependenciesMeta[name]).toEqual({ optional: true })
   // npm warns about these in projects that install the package.

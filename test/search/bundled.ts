@@ -25,7 +25,7 @@ async function bundle(from: Pick<BuildOptions, 'stdin' | 'entryPoints'>, outfile
       {
         name: 'installed packages',
         setup: ({ onResolve }) =>
-          onResolve({ filter: /^(?:libsql|bullmq|ioredis)$/ }, ({ path }) => ({
+          onResolve({ filter: /^libsql$/ }, ({ path }) => ({
             path: require.resolve(path),
             external: true,
           })),

@@ -46,7 +46,7 @@ const codeOf = async (work: () => unknown): Promise<string> => (await refused(wo
 
 // biome-ignore lint/suspicious/noExplicitAny: what no compiler has looked at
 const loose = <T>(x: T): any => x
-const noQueue = { url: 3, program: {} }
+const noQueue = { file: 3, program: {} }
 
 describe.each([
   ['tune', (more: object) => loose(tune)(kernel, { inputs, device, trials: 1, ...more })],
@@ -74,7 +74,7 @@ describe.each([
     [{ onProgress: 'log' }, 'api/argument'],
     [{ reopen: device }, 'api/argument'],
     [{ space: 'some' }, 'api/argument'],
-    [{ queue: 'redis://host' }, 'api/argument'],
+    [{ queue: 'queue.db' }, 'api/argument'],
     [{ queue: noQueue }, 'api/argument'],
     [{ device: 'cpu' }, 'api/argument'],
     [{ trails: 3 }, 'api/unknown-option'],

@@ -412,11 +412,11 @@ console.log(JSON.stringify(said))`,
   })
 })
 
-test('a closed file has no write-ahead log next to it', async () => {
+test('records are one file, without a write-ahead log', async () => {
   const path = fresh()
   const beside = (): boolean[] => ['-wal', '-shm'].map((end) => existsSync(`${path}${end}`))
   const records = await openRecords(path)
-  expect(beside()).toEqual([true, true])
+  expect(beside()).toEqual([false, false])
   records.close()
   expect(beside()).toEqual([false, false])
   const reader = await openRecords(path, { readonly: true })

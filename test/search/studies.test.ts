@@ -1,7 +1,7 @@
 /** Shared studies: each trial is done, and kept once, whatever dies meanwhile. */
 
 import { type ChildProcess, spawn } from 'node:child_process'
-import { mkdtempSync, readFileSync } from 'node:fs'
+import { readFileSync } from 'node:fs'
 import { afterAll, describe, expect, test } from 'vitest'
 import { flatInputs } from '../../src/api/inputs/flat-inputs.ts'
 import type { Diagnostic } from '../../src/ast/diagnostics/diagnostic.ts'
@@ -17,11 +17,10 @@ import {
   shareProgram,
   unpublishStudy,
 } from '../../src/search/studies/index.ts'
-import { addTrials, connectEngine, PREFIX, queueName } from '../../src/search/studies/queue.ts'
+import { TrialQueue } from '../../src/search/studies/queue.ts'
 import { Folder, MATRIX, PROGRAM } from '../cli/support.ts'
 import { LONG } from '../support/cases.ts'
 import { bundled } from './bundled.ts'
-import { HAS_REDIS, RedisServer } from './redis-server.ts'
 
 const folder = new Folder()
 afterAll(() => folder.remove())
@@ -94,170 +93,142 @@ describe('the contents of a study', () => {
     const one = coords([1, 1], [[0], [0]], [1])
     expect(await codeOf(rebuildStudy(family, { generate: () => one }))).toBe('studies/other-data')
   })
-
-  test('addresses are checked, and never shown with their passwords', async () => {
-    const { shared } = await some()
-    for (const url of ['localhost:6379', 'http://x', 'redis://', ':secret@host'])
-      expect(await codeOf(publishStudy(url, shared, []))).toBe('studies/address')
-    const refused = publishStudy('redis://:secret@127.0.0.1:1', shared, [])
-    expect(await codeOf(refused)).toBe('studies/unreachable')
-    await refused.catch((e: Error) => expect(e.message).not.toContain('secret'))
-  })
 })
 
-test('all trials are listed before the first is published, so that collectors wait for all', async () => {
+test('if workers are killed, each trial is kept exactly once', async () => {
   const { shared, kernel } = await some()
-  const calls: string[] = []
-  const redis = {
-    set: async () => calls.push('study'),
-    sadd: async (_: string, ...m: string[]) => calls.push(`${m.length} listed`),
+  // Whose version it is: a worker of another one has another queue.
+  folder.file('package.json', readFileSync('package.json'))
+  const script = await bundled(WORKER, folder.at('worker.mjs'))
+  const file = folder.at('killed.db')
+  const count = LONG ? 600 : 120
+  const trials = trialsOf(kernel, count)
+  const workers: ChildProcess[] = []
+  const done = new Map<number, number>()
+  let finished = (_: number): void => {}
+  function start(name: string): ChildProcess {
+    const child = spawn(process.execPath, [script, file, name, JSON.stringify(device)], {
+      stdio: ['ignore', 'pipe', 'inherit'],
+    })
+    child.stdout.on('data', (text: Buffer) => {
+      for (const k of String(text).trim().split('\n').map(Number)) done.set(k, (done.get(k) ?? 0) + 1)
+      finished(done.size)
+    })
+    workers.push(child)
+    return child
   }
-  const queue = {
-    getJob: async () => undefined,
-    addBulk: async (jobs: unknown[]) => calls.push(`${jobs.length} added`),
+  const reached = (n: number): Promise<void> =>
+    new Promise((resolve) => {
+      finished = (size) => size >= n && resolve()
+      finished(done.size)
+    })
+  try {
+    expect((await publishStudy(file, shared, trials)).added).toBe(count)
+    // Twice is once.
+    expect((await publishStudy(file, shared, trials.slice(0, 50))).added).toBe(0)
+    start('first')
+    const second = start('second')
+    const records = await openRecords(folder.at('r.db'))
+    const seen: number[] = []
+    const collecting = collectResults(file, shared.study.id, records, {
+      pollMs: 100,
+      onTrial: (t) => void seen.push(t.point.k as number),
+    })
+    await reached(count / 4)
+    second.kill('SIGKILL')
+    await reached(count / 2)
+    start('third').kill('SIGKILL')
+    start('fourth')
+    expect(await collecting).toEqual({ kept: count, left: 0 })
+    const kept = records.query()
+    expect(kept.map((t) => t.point.k).sort((a, b) => Number(a) - Number(b))).toEqual(
+      trials.map((t) => t.point.k),
+    )
+    for (const { point, outcome, predicted, worker } of kept) {
+      expect(outcome).toMatchObject({ status: 'measured', timing: { median: point.k } })
+      expect([predicted, ['first', 'second', 'third', 'fourth'].includes(worker!)]).toEqual([point.k, true])
+    }
+    expect(seen.length).toBe(count)
+    // Those that a worker was killed over, and no others.
+    expect([...done.values()].reduce((a, b) => a + b)).toBeLessThanOrEqual(count + 2)
+    expect(
+      records.missing(
+        shared.study.id,
+        trials.map((t) => t.point),
+      ),
+    ).toEqual([])
+    // Collected again, nothing is new; forgotten, it is not there.
+    expect(await collectResults(file, shared.study.id, records)).toEqual({ kept: 0, left: 0 })
+    await unpublishStudy(file, shared.study.id)
+    expect(await codeOf(collectResults(file, shared.study.id, records))).toBe('studies/unknown')
+    records.close()
+  } finally {
+    for (const w of workers) w.kill('SIGKILL')
   }
-  const trials = trialsOf(kernel, 700)
-  expect(
-    await addTrials({ redis } as never, queue as never, shared, [...trials, ...trials.slice(0, 9)]),
-  ).toBe(700)
-  expect(calls).toEqual(['study', '500 listed', '200 listed', '500 added', '200 added'])
 })
 
-describe.skipIf(!HAS_REDIS)(
-  `on a server${HAS_REDIS ? '' : ' (skipped: there is no redis-server here)'}`,
-  () => {
-    test('if workers and the server are killed, each trial is kept exactly once', async () => {
-      const { shared, kernel } = await some()
-      // Whose version it is: a worker of another one has another queue.
-      folder.file('package.json', readFileSync('package.json'))
-      const script = await bundled(WORKER, folder.at('worker.mjs'))
-      const server = await RedisServer.start(mkdtempSync(folder.at('redis-')))
-      const count = LONG ? 600 : 120
-      const trials = trialsOf(kernel, count)
-      const workers: ChildProcess[] = []
-      const done = new Map<number, number>()
-      let finished = (_: number): void => {}
-      function start(name: string): ChildProcess {
-        const child = spawn(process.execPath, [script, server.url, name, JSON.stringify(device)], {
-          stdio: ['ignore', 'pipe', 'inherit'],
-        })
-        child.stdout.on('data', (text: Buffer) => {
-          for (const k of String(text).trim().split('\n').map(Number)) done.set(k, (done.get(k) ?? 0) + 1)
-          finished(done.size)
-        })
-        workers.push(child)
-        return child
-      }
-      const reached = (n: number): Promise<void> =>
-        new Promise((resolve) => {
-          finished = (size) => size >= n && resolve()
-          finished(done.size)
-        })
-      try {
-        expect((await publishStudy(server.url, shared, trials)).added).toBe(count)
-        // Twice is once.
-        expect((await publishStudy(server.url, shared, trials.slice(0, 50))).added).toBe(0)
-        start('first')
-        const second = start('second')
-        const records = await openRecords(folder.at('r.db'))
-        const seen: number[] = []
-        const collecting = collectResults(server.url, shared.study.id, records, {
-          pollMs: 100,
-          onTrial: (t) => void seen.push(t.point.k as number),
-        })
-        await reached(count / 4)
-        second.kill('SIGKILL')
-        await reached(count / 2)
-        await server.kill()
-        start('third')
-        await server.start()
-        start('fourth')
-        expect(await collecting).toEqual({ kept: count, left: 0 })
-        const kept = records.query()
-        expect(kept.map((t) => t.point.k).sort((a, b) => Number(a) - Number(b))).toEqual(
-          trials.map((t) => t.point.k),
-        )
-        for (const { point, outcome, predicted, worker } of kept) {
-          expect(outcome).toMatchObject({ status: 'measured', timing: { median: point.k } })
-          expect([predicted, ['first', 'second', 'third', 'fourth'].includes(worker!)]).toEqual([
-            point.k,
-            true,
-          ])
-        }
-        expect(seen.length).toBe(count)
-        // Those that a worker or the server was killed over, and no others.
-        expect([...done.values()].reduce((a, b) => a + b)).toBeLessThanOrEqual(count + 4)
-        expect(
-          records.missing(
-            shared.study.id,
-            trials.map((t) => t.point),
-          ),
-        ).toEqual([])
-        // Collected again, nothing is new; forgotten, it is not there.
-        expect(await collectResults(server.url, shared.study.id, records)).toEqual({ kept: 0, left: 0 })
-        await unpublishStudy(server.url, shared.study.id)
-        expect(await codeOf(collectResults(server.url, shared.study.id, records))).toBe('studies/unknown')
-        records.close()
-      } finally {
-        for (const w of workers) w.kill('SIGKILL')
-        await server.kill()
-      }
-    })
+test('a worker ends on request, when nothing is left, and when it is broken', async () => {
+  const file = folder.at('ending.db')
+  const { shared, kernel } = await some()
+  const trials = trialsOf(kernel, 5)
+  await publishStudy(file, shared, trials)
+  const stop = new AbortController()
+  const wrong = async () => {
+    stop.abort()
+    return { outcome: { status: 'wrong', message: 'of a test' } } as const
+  }
+  expect(await runWorker(file, device, wrong, { signal: stop.signal })).toBe(1)
+  const fails = async () => Promise.reject(new Error('no device'))
+  expect(await codeOf(runWorker(file, device, fails))).toBe('studies/broken-worker')
+  // Of another driver there is nothing to do.
+  expect(await runWorker(file, { ...device, driver: '2' }, wrong, { idleSeconds: 0 })).toBe(0)
+  const rest = await runWorker(file, device, wrong, { idleSeconds: 0.5 })
+  const records = await openRecords(folder.at('ends.db'))
+  expect(await collectResults(file, shared.study.id, records, { wait: false })).toEqual({
+    kept: 5,
+    left: 0,
+  })
+  const failed = records.query({ status: 'failed' })
+  expect([failed.length, rest]).toEqual([
+    failed.filter((t) => t.outcome.status === 'failed' && t.outcome.code === 'studies/worker').length,
+    4 - failed.length,
+  ])
+  records.close()
+})
 
-    test('a worker ends on request, when nothing is left, and when it is broken', async () => {
-      const server = await RedisServer.start(mkdtempSync(folder.at('redis-')))
-      try {
-        const { shared, kernel } = await some()
-        const trials = trialsOf(kernel, 5)
-        await publishStudy(server.url, shared, trials)
-        const stop = new AbortController()
-        const wrong = async () => {
-          stop.abort()
-          return { outcome: { status: 'wrong', message: 'of a test' } } as const
-        }
-        expect(await runWorker(server.url, device, wrong, { signal: stop.signal })).toBe(1)
-        const fails = async () => Promise.reject(new Error('no device'))
-        expect(await codeOf(runWorker(server.url, device, fails))).toBe('studies/broken-worker')
-        // Of another driver there is nothing to do.
-        expect(await runWorker(server.url, { ...device, driver: '2' }, wrong, { idleSeconds: 0 })).toBe(0)
-        const rest = await runWorker(server.url, device, wrong, { idleSeconds: 0.5 })
-        const records = await openRecords(folder.at('ends.db'))
-        expect(await collectResults(server.url, shared.study.id, records, { wait: false })).toEqual({
-          kept: 5,
-          left: 0,
-        })
-        const failed = records.query({ status: 'failed' })
-        expect([failed.length, rest]).toEqual([
-          failed.filter((t) => t.outcome.status === 'failed' && t.outcome.code === 'studies/worker').length,
-          4 - failed.length,
-        ])
-        records.close()
-      } finally {
-        await server.kill()
-      }
-    })
+test('a worker waits while a trial of its device may have to be taken over', async () => {
+  const file = folder.at('taken-over.db')
+  const { shared, kernel } = await some()
+  await publishStudy(file, shared, trialsOf(kernel, 1))
+  // As a worker that dies: it takes the trial, and says nothing more.
+  const queue = await TrialQueue.open(file)
+  expect(queue.take('a dead one', shared.study, Date.now() + 1000)).toMatchObject({
+    trial: { point: { k: 0 } },
+  })
+  const evaluate = async () => ({ outcome: { status: 'wrong', message: 'of a test' } }) as const
+  expect(await runWorker(file, device, evaluate, { lockMs: 1000, idleSeconds: 0.1 })).toBe(1)
+  queue.close()
+})
 
-    test('a worker waits while a trial of its queue may have to be taken over', async () => {
-      const server = await RedisServer.start(mkdtempSync(folder.at('redis-')))
-      const engine = await connectEngine(server.url)
-      try {
-        const { shared, kernel } = await some()
-        await publishStudy(server.url, shared, trialsOf(kernel, 1))
-        // As a worker that dies: it takes the trial, and says nothing more.
-        const name = queueName(device, compilerVersion())
-        const options = { connection: engine.redis, prefix: PREFIX, lockDuration: 1000 }
-        const dead = new engine.bullmq.Worker(name, null, options)
-        expect(await dead.getNextJob('of a dead one')).toBeDefined()
-        const evaluate = async () => ({ outcome: { status: 'wrong', message: 'of a test' } }) as const
-        expect(await runWorker(server.url, device, evaluate, { lockMs: 1000, idleSeconds: 0.1 })).toBe(1)
-        await dead.close(true)
-      } finally {
-        engine.close()
-        await server.kill()
-      }
-    })
-  },
-)
+test('a trial that kills its workers fails after the third', async () => {
+  const file = folder.at('killing.db')
+  const { shared, kernel } = await some()
+  await publishStudy(file, shared, trialsOf(kernel, 1))
+  const queue = await TrialQueue.open(file)
+  for (const worker of ['first', 'second', 'third'])
+    expect(queue.take(worker, shared.study, Date.now() - 1)).toBeDefined()
+  expect(queue.take('fourth', shared.study, Date.now() - 1)).toBe(undefined)
+  const records = await openRecords(':memory:')
+  await collectResults(file, shared.study.id, records, { wait: false })
+  expect(records.query().map((t) => t.outcome)).toEqual([
+    { status: 'failed', code: 'studies/worker', message: 'the worker sent no result' },
+  ])
+  // Published again, it is attempted again.
+  expect(await publishStudy(file, shared, trialsOf(kernel, 1))).toEqual({ added: 1 })
+  expect(queue.take('fourth', shared.study, Date.now() + 1000)).toBeDefined()
+  queue.close()
+  records.close()
+})
 
 test('times of different devices and compilers are separate', async () => {
   const { shared } = await some()

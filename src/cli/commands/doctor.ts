@@ -49,7 +49,6 @@ export const doctor: CommandSpec = {
 /** Optional packages of tools, by their use; those of devices are in the reports of the devices. */
 const PACKAGES = [
   ['tuning records', 'libsql'],
-  ['searches on several machines', 'bullmq ioredis'],
   ['PNG figures', '@resvg/resvg-wasm dejavu-fonts-ttf'],
 ] as const
 

@@ -17,7 +17,7 @@ import { budgetOf, DEFAULT_TRIALS, withTuning } from '../tune/tuning.ts'
 
 export const tune: CommandSpec = {
   name: 'tune',
-  args: 'FILE | --worker URL',
+  args: 'FILE | --worker DB',
   count: [0, 1],
   summary: 'Search for the fastest schedule of a kernel on data',
   options: [
@@ -83,13 +83,15 @@ export const tune: CommandSpec = {
       about: 'Folder for results that differ from the reference; a missing folder is created (default: .)',
     },
     {
-      flags: '--queue <URL>',
-      about: 'Distribute the trials to workers: redis://HOST:PORT, redis://:PASSWORD@HOST:PORT',
+      flags: '--queue <DB>',
+      about: 'Distribute the trials to workers through this file of records, which all machines share',
+      file: 'update',
     },
     {
-      flags: '--worker <URL>',
+      flags: '--worker <DB>',
       about:
-        'Without FILE: run trials from this server until Ctrl-C, for studies with the same device, driver and compiler',
+        'Without FILE: run trials from this file until Ctrl-C, for studies with the same device, driver and compiler',
+      file: 'update',
     },
     {
       flags: '--idle <S>',
@@ -111,17 +113,17 @@ export const tune: CommandSpec = {
   ],
   examples: [
     'spt tune kernel.spt --bind A=graph.mtx --size d=64 --trials 100',
-    'spt tune kernel.spt --bind A=graph.mtx --size d=64 --device cuda --queue redis://HOST:6379',
+    'spt tune kernel.spt --bind A=graph.mtx --size d=64 --device cuda --queue /shared/queue.db',
     "spt tune kernel.spt --bind 'A=graphs/*.mtx' --size d=32 --size d=128 --trials 64 --out tuned.spt",
-    'spt tune --worker redis://HOST:6379 --device cuda --idle 600',
+    'spt tune --worker /shared/queue.db --device cuda --idle 600',
     'spt tune kernel.spt --bind A=graph.mtx --size d=64 --device cuda --minutes 5 --db study.db --resume --out fast.spt --html report.html',
   ],
   async run(call) {
     const kind = call.choice('device', DEVICE_KINDS) ?? 'cpu'
-    const server = call.one('worker')
-    if (server !== undefined) return runTuneWorker(call, server, kind, tune.options.map(longName))
+    const queue = call.one('worker')
+    if (queue !== undefined) return runTuneWorker(call, queue, kind, tune.options.map(longName))
     if (call.args.length === 0)
-      call.reject('a file is missing', { expected: 'spt tune FILE, or spt tune --worker URL' })
+      call.reject('a file is missing', { expected: 'spt tune FILE, or spt tune --worker DB' })
     const budget = budgetOf(call)
     const cases = await casesOf(call)
     await checkOutputs(call, cases.length)

@@ -15,20 +15,20 @@ const WORKER_OPTIONS = ['worker', 'device', 'idle', 'data-root', 'no-instr']
 /** Runs until it is stopped or idle; a trial in flight is completed. */
 export async function runTuneWorker(
   call: Call,
-  url: string,
+  file: string,
   kind: DeviceKind,
   options: readonly string[],
 ): Promise<number> {
   if (call.args.length > 0)
     call.reject(`--worker takes no file, and there is ${call.args[0]}`, {
-      expected: 'spt tune --worker URL',
-      hint: 'studies contain their programs: to publish a study, spt tune FILE --queue URL',
+      expected: 'spt tune --worker DB',
+      hint: 'studies contain their programs: to publish a study, spt tune FILE --queue DB',
     })
   for (const name of options)
     if (!WORKER_OPTIONS.includes(name) && (call.flag(name) || call.one(name) !== undefined))
       call.reject(`--${name} is not possible with --worker`, {
         expected: WORKER_OPTIONS.map((n) => `--${n}`).join(', '),
-        hint: 'studies contain their options: pass this option to spt tune FILE --queue URL',
+        hint: 'studies contain their options: pass this option to spt tune FILE --queue DB',
       })
   const idleSeconds = idleOption(call, 0)
   const { runWorker, studyEvaluator } = await import('../../search/studies/index.ts')
@@ -47,7 +47,7 @@ export async function runTuneWorker(
   process.once('SIGTERM', end)
   try {
     let done = 0
-    const count = await runWorker(url, device, trials.evaluate, {
+    const count = await runWorker(file, device, trials.evaluate, {
       signal: stop.signal,
       idleSeconds,
       onNote: (line) => call.io.err(`${line}\n`),

@@ -191,11 +191,11 @@ export async function queueOf({
   call,
   program,
 }: TuneRequest): Promise<Omit<NonNullable<TuneOptions['queue']>, 'tensors'> | undefined> {
-  const url = call.one('queue')
-  if (url === undefined) return undefined
+  const file = call.one('queue')
+  if (file === undefined) return undefined
   const { shareProgram } = await import('../../search/studies/index.ts')
   return {
-    url,
+    file,
     program: shareProgram(program),
     idleSeconds: idleOption(call, 1),
     onNote: (line) => call.io.err(`${line}\n`),

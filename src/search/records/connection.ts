@@ -23,19 +23,6 @@ export function connect(Database: typeof Libsql, path: string, address: string):
   })
 }
 
-/** Closes the connection. If no other is open, the file alone holds all records, without a log next to it. */
-export function disconnect(db: Connection): void {
-  try {
-    db.prepare('PRAGMA wal_checkpoint(PASSIVE)').all()
-    // Other connections prevent the change, and this one does not wait for them.
-    db.exec('PRAGMA busy_timeout = 0')
-    db.prepare('PRAGMA journal_mode = DELETE').get()
-  } catch {
-    // The file is read-only, or other connections use it.
-  }
-  db.close()
-}
-
 /** The only column of the only row. */
 export function columnOf<T>(db: Connection, query: string): T {
   return (db.prepare(query).raw().get() as readonly [T])[0]
@@ -208,6 +195,28 @@ export const MIGRATIONS: readonly string[] = [
   `CREATE TABLE claims (
     trial TEXT PRIMARY KEY,
     search TEXT NOT NULL,
+    until INTEGER NOT NULL -- milliseconds since 1970
+  ) STRICT;`,
+  // Trials that workers run, on several machines.
+  `CREATE TABLE shared_studies (
+    id TEXT PRIMARY KEY,
+    served TEXT NOT NULL, -- JSON: device and compiler
+    shared TEXT NOT NULL -- JSON
+  ) STRICT;
+  CREATE TABLE jobs (
+    id TEXT PRIMARY KEY,
+    study TEXT NOT NULL REFERENCES shared_studies (id) ON DELETE CASCADE,
+    trial TEXT NOT NULL, -- JSON
+    report TEXT, -- JSON; NULL until it is done
+    failure TEXT, -- of the last attempt
+    attempts INTEGER NOT NULL DEFAULT 0,
+    worker TEXT,
+    until INTEGER NOT NULL DEFAULT 0 -- end of the worker's claim, in milliseconds since 1970
+  ) STRICT;
+  CREATE INDEX jobs_of_studies ON jobs (study);
+  CREATE TABLE workers (
+    id TEXT PRIMARY KEY,
+    served TEXT NOT NULL, -- JSON: device and compiler
     until INTEGER NOT NULL -- milliseconds since 1970
   ) STRICT;`,
 ]

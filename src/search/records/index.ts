@@ -5,7 +5,7 @@ import { expectArgument, expectOptions } from '../../ast/diagnostics/expect-argu
 import { expectValues, FLAG } from '../../ast/diagnostics/value-kinds.ts'
 import type { Point } from '../types.ts'
 import { checkFilter, checkId, checkPoints, checkPrune, checkStudy, checkTrial } from './call-arguments.ts'
-import { type Connection, disconnect, transaction, withDiagnostics } from './connection.ts'
+import { type Connection, transaction, withDiagnostics } from './connection.ts'
 import { type ExportFormat, exportText } from './export.ts'
 import { trialId } from './identity.ts'
 import { openFile } from './open.ts'
@@ -65,7 +65,7 @@ export async function openRecords(path?: string, options: RecordsOptions = {}): 
   const isPath = path === undefined || (typeof path === 'string' && path !== '')
   expectArgument(isPath, 'the file of records', path, 'a path')
   const opened = await openFile(path, options.readonly ?? false)
-  return new Records(opened.db, opened.path, opened.close)
+  return new Records(opened.db, opened.path)
 }
 
 /** The better known trial of a point stays. */
@@ -78,16 +78,11 @@ const OF_TRIALS = 'FROM trials t JOIN studies s ON s.id = t.study'
 
 /** Milliseconds everywhere. Every call may throw `records/busy`, `records/corrupt`, `records/io`, and `records/closed`. */
 export class Records {
-  readonly #close: () => void
-
   /** From `openRecords`. */
   constructor(
     private db: Connection | null,
     readonly path: string,
-    close: () => void = () => disconnect(db!),
-  ) {
-    this.#close = close
-  }
+  ) {}
 
   /** A study that trials can be added to; one that is there already stays as it is. @throws SptError `records/full` */
   addStudy(study: Study): void {
@@ -244,9 +239,8 @@ export class Records {
   }
 
   close(): void {
-    if (!this.db) return
+    this.db?.close()
     this.db = null
-    this.#close()
   }
 
   /** Returns free space to the file system if no other process uses the file. */

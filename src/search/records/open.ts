@@ -9,7 +9,6 @@ import {
   checkReadable,
   columnOf,
   connect,
-  disconnect,
   loadLibsql,
   migrate,
   transaction,
@@ -79,45 +78,6 @@ function checkWritable(place: string, path: string): void {
 export interface Opened {
   readonly db: Connection
   readonly path: string
-  /** Closes the connection, unless others of this process write by it. */
-  readonly close: () => void
-}
-
-/** Connections that write, by file, and how many use each: the log goes with the last one, which another connection would keep. */
-const writers = new Map<string, { readonly db: Connection; users: number }>()
-let closesAtExit = false
-
-/** Closes open connections when the process exits. */
-function closeAtExit(): void {
-  if (closesAtExit) return
-  closesAtExit = true
-  process.once('exit', () => {
-    closesAtExit = false
-    for (const { db } of writers.values()) disconnect(db)
-    writers.clear()
-  })
-}
-
-function identityOf(path: string): string | undefined {
-  const file = statSync(path, { bigint: true, throwIfNoEntry: false })
-  return file && `${file.dev}:${file.ino}`
-}
-
-/** One more user of the connection to a file. */
-function sharedWriter(key: string, db: Connection, path: string): Opened {
-  const existing = writers.get(key)
-  // The number of a file that is gone may be that of a new one.
-  const writer = existing?.db === db ? existing : { db, users: 0 }
-  writers.set(key, writer)
-  closeAtExit()
-  writer.users++
-  const close = (): void => {
-    writer.users--
-    if (writer.users > 0) return
-    if (writers.get(key) === writer) writers.delete(key)
-    disconnect(writer.db)
-  }
-  return { db: writer.db, path, close }
 }
 
 /** @throws SptError `records/…`: the file stays as it was */
@@ -129,24 +89,22 @@ export async function openFile(requestedPath: string | undefined, readonly: bool
   if (requestedPath === undefined && !readonly) await makeFolder(dirname(path)).catch(() => undefined)
   return withDiagnostics(path, () => {
     checkPlace(path, readonly)
-    const identity = identityOf(path)
-    const writer = readonly || identity === undefined ? undefined : writers.get(identity)
-    if (writer?.db.open) return sharedWriter(identity!, writer.db, path)
-    const db = readonly ? openForReading(Database, path) : connect(Database, path, path)
+    const address = readonly ? `${pathToFileURL(path).href}?mode=ro` : path
+    const db = connect(Database, path, address)
     try {
-      if (!readonly) {
-        // Older or foreign files are looked at before anything is written.
-        withRetries(() => checkUndamaged(db, path))
+      // Older or foreign files are looked at before anything is written.
+      withRetries(() => checkUndamaged(db, path))
+      if (readonly) checkReadable(db, path)
+      else {
         migrate(db, path)
-        if (columnOf(db, 'PRAGMA journal_mode') !== 'wal')
-          withRetries(() => void db.prepare('PRAGMA journal_mode = WAL').get())
+        // No log next to the file, which machines that share a folder cannot share.
+        withRetries(() => void db.prepare('PRAGMA journal_mode = DELETE').get())
         // Acknowledged trials survive a power failure.
         db.exec('PRAGMA synchronous = FULL')
         // Reports a file that cannot be written now, not at the first trial.
         transaction(db, () => undefined)
       }
-      const key = readonly ? undefined : identityOf(path)
-      return key === undefined ? { db, path, close: () => disconnect(db) } : sharedWriter(key, db, path)
+      return { db, path }
     } catch (e) {
       db.close()
       throw e
@@ -166,34 +124,9 @@ function inMemory(Database: Parameters<typeof connect>[0], readonly: boolean): O
   return withDiagnostics(IN_MEMORY, () => {
     const db = connect(Database, IN_MEMORY, IN_MEMORY)
     migrate(db, IN_MEMORY)
-    return { db, path: IN_MEMORY, close: () => disconnect(db) }
+    return { db, path: IN_MEMORY }
   })
 }
-
-/** Opens a file read-only; as immutable if the folder is not writable: no lock and no writer can exist. */
-function openForReading(Database: Parameters<typeof connect>[0], path: string): Connection {
-  const { href } = pathToFileURL(path)
-  let firstError: unknown
-  for (const address of [`${href}?mode=ro`, `${href}?mode=ro&immutable=1`]) {
-    const db = connect(Database, path, address)
-    try {
-      return withDiagnostics(path, () => {
-        checkUndamaged(db, path)
-        checkReadable(db, path)
-        return db
-      })
-    } catch (e) {
-      db.close()
-      firstError ??= e
-      const wal = fileStats(`${path}-wal`)
-      if (!isAccessError(e) || (wal && wal.size > 0)) throw firstError
-    }
-  }
-  throw firstError
-}
-
-const isAccessError = (e: unknown): boolean =>
-  /^records\/(read-only|unreadable|io)/.test(e instanceof Error ? e.message : '')
 
 function checkUndamaged(db: Connection, path: string): void {
   if ((fileStats(path)?.size ?? 0) > CHECKED_BYTES) return

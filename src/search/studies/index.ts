@@ -1,4 +1,4 @@
-/** Studies that several machines measure, over queues of BullMQ on Redis, and the evaluation of their trials. */
+/** Studies that several machines measure, over a file that they share, and the evaluation of their trials. */
 import type { Kernel } from '../../api/kernels/kernel.ts'
 import { failWith } from '../../ast/diagnostics/diagnostic.ts'
 import type { Device } from '../../runtime/device.ts'
@@ -41,7 +41,7 @@ export interface StudyEvaluator {
  * Evaluator of trials on a device:
  * ```ts
  * const { evaluate, close } = studyEvaluator(device)
- * await runWorker(url, device, evaluate, { idleSeconds: 600 })
+ * await runWorker(file, device, evaluate, { idleSeconds: 600 })
  * close()
  * ```
  */

@@ -1,275 +1,197 @@
-/** Trials of a study as jobs in its device's queue, and their results. */
-
-import { createHash } from 'node:crypto'
-import type { Job, Queue } from 'bullmq'
-import type { Redis } from 'ioredis'
-import { fail, failWith, SptError } from '../../ast/diagnostics/diagnostic.ts'
-import { nameText } from '../../ast/diagnostics/expect-argument.ts'
-import { importOptional } from '../../ast/diagnostics/optional-packages.ts'
+/** Trials of studies as rows of a records file, which workers on all machines that share the file claim. */
+import { failWith } from '../../ast/diagnostics/diagnostic.ts'
+import { type Connection, transaction, withDiagnostics } from '../records/connection.ts'
 import { trialId } from '../records/identity.ts'
+import { openFile } from '../records/open.ts'
 import type { DeviceIdentity, TrialRecord } from '../records/types.ts'
-import type { Point } from '../types.ts'
 import type { SharedReport, SharedStudy, SharedTrial } from './rebuild.ts'
 
-const BATCH = 500
-/** Number of attempts for a trial whose worker failed. */
+/** Number of attempts for a trial that its worker could not run. */
 const ATTEMPTS = 2
-
-export interface TrialJob {
-  readonly study: string
-  readonly trial: SharedTrial
-}
+/** Number of attempts for a trial whose workers were killed, after which the trial counts as their cause. */
+const MAX_LOST = 3
 
 /** Fields that identify a trial within its study. */
 export type TrialKey = Pick<SharedTrial, 'point' | 'share'>
 
+/** Workers take trials of the same kind of device, chip, driver and compiler only, because times hold for these. */
+export interface Served {
+  readonly device: DeviceIdentity
+  readonly compiler: string
+}
+
+export interface TrialJob {
+  readonly id: string
+  readonly shared: SharedStudy
+  readonly trial: SharedTrial
+}
+
 export interface Collected {
   readonly record: TrialRecord
-  /** `null` if the worker never sent one. */
+  /** `null` if no worker sent one. */
   readonly report: SharedReport | null
 }
 
-export const chunks = <T>(list: readonly T[]): T[][] =>
-  Array.from({ length: Math.ceil(list.length / BATCH) }, (_, k) => list.slice(k * BATCH, (k + 1) * BATCH))
+/** Text of a device and compiler: equal if and only if they are the same. */
+export const servedKey = ({ device: { kind, name, driver }, compiler }: Served): string =>
+  JSON.stringify({ device: { kind, name, driver }, compiler } satisfies Served)
 
-/** Adds trials; returns the number of trials that were new, or had failed on a worker. */
-export async function addTrials(
-  { redis }: Engine,
-  queue: Queue,
-  shared: SharedStudy,
-  requested: readonly SharedTrial[],
-): Promise<number> {
-  const { id } = shared.study
-  const trials = [...new Map(requested.map((t) => [jobId(id, t.point, t.share), t])).values()]
-  // Stored before its trials, which workers may take at once.
-  await redis.set(studyKey(id), JSON.stringify(shared))
-  // Concurrent collectors wait for all trials, and publishing again adds those that this process did not reach.
-  for (const part of chunks(trials))
-    await redis.sadd(
-      trialsKey(id),
-      ...part.map(({ point, share }) => JSON.stringify(share === undefined ? { point } : { point, share })),
-    )
-  let added = 0
-  for (const part of chunks(trials)) {
-    const existing = await resultsOf(queue, id, part)
-    // Trials that failed on every worker may succeed on another one.
-    const retried = part.filter((_, k) => existing[k]?.report === null)
-    await Promise.all(retried.map((t) => queue.remove(jobId(id, t.point, t.share))))
-    await queue.addBulk(
-      part.map((trial) => ({
-        name: shared.kernel,
-        data: { study: id, trial } satisfies TrialJob,
-        opts: { jobId: jobId(id, trial.point, trial.share), attempts: ATTEMPTS },
-      })),
-    )
-    added += retried.length + existing.filter((found) => found === null).length
+const jobId = (study: string, { point, share = 1 }: TrialKey): string =>
+  `${trialId(study, point)}${share === 1 ? '' : `-${share}`}`
+
+const OPEN_JOBS = `FROM jobs JOIN shared_studies s ON s.id = jobs.study
+  WHERE s.served = ? AND report IS NULL AND failure IS NULL`
+
+/** Every call may throw `records/…`, as those of `Records`. */
+export class TrialQueue {
+  private constructor(
+    private readonly db: Connection,
+    readonly path: string,
+  ) {}
+
+  /** @throws SptError `records/…` if the file cannot be used */
+  static async open(file: string): Promise<TrialQueue> {
+    const { db, path } = await openFile(file, false)
+    return new TrialQueue(db, path)
   }
-  return added
+
+  /**
+   * Adds a study, and those of its trials that are not there yet; trials that failed on workers are attempted again.
+   * Returns the number of these.
+   */
+  publish(shared: SharedStudy, trials: readonly SharedTrial[]): number {
+    const { id } = shared.study
+    return this.#run(() => {
+      this.#write(
+        'INSERT INTO shared_studies VALUES (?, ?, ?) ON CONFLICT (id) DO UPDATE SET shared = excluded.shared',
+        id,
+        servedKey(shared.study),
+        JSON.stringify(shared),
+      )
+      const add = this.db.prepare(
+        `INSERT INTO jobs (id, study, trial) VALUES (?, ?, ?)
+        ON CONFLICT (id) DO UPDATE SET failure = NULL, attempts = 0, until = 0 WHERE failure IS NOT NULL`,
+      )
+      return trials.reduce((n, t) => n + add.run(jobId(id, t), id, JSON.stringify(t)).changes, 0)
+    })
+  }
+
+  /** Claims a trial for a worker until a time; undefined if none is left to claim. */
+  take(worker: string, served: Served, until: number): TrialJob | undefined {
+    const [row] = this.#run(() => {
+      this.#write(
+        `UPDATE jobs SET failure = 'the worker sent no result'
+        WHERE attempts >= ${MAX_LOST} AND until < ? AND report IS NULL`,
+        Date.now(),
+      )
+      // A repeated trial comes last, so that another worker may take it.
+      const found = this.#rows(
+        `SELECT jobs.id, trial, shared ${OPEN_JOBS} AND until < ? ORDER BY attempts, jobs.rowid LIMIT 1`,
+        servedKey(served),
+        Date.now(),
+      )
+      const claim = 'UPDATE jobs SET worker = ?, until = ?, attempts = attempts + 1 WHERE id = ?'
+      for (const { id } of found) this.#write(claim, worker, until, id!)
+      return found
+    })
+    return row && { id: row.id!, trial: JSON.parse(row.trial!), shared: JSON.parse(row.shared!) }
+  }
+
+  /** True if a trial is waiting, or is run by any worker. */
+  hasOpenTrials(served: Served): boolean {
+    return this.#run(() => this.#rows(`SELECT 1 ${OPEN_JOBS} LIMIT 1`, servedKey(served))).length > 0
+  }
+
+  /** Stores the result of a trial, unless another worker has done it. */
+  finish(job: string, report: SharedReport): void {
+    const store = 'UPDATE jobs SET report = ?, failure = NULL WHERE id = ? AND report IS NULL'
+    this.#run(() => this.#write(store, JSON.stringify(report), job))
+  }
+
+  /** Gives a trial back, for another attempt if there are any left. */
+  giveBack(job: string, reason: string): void {
+    const failure = `CASE WHEN attempts >= ${ATTEMPTS} THEN ? END`
+    this.#run(() => this.#write(`UPDATE jobs SET until = 0, failure = ${failure} WHERE id = ?`, reason, job))
+  }
+
+  /** Keeps a worker's entry and its claim until a time; 0 ends them. */
+  renew(worker: string, served: Served, until: number): void {
+    this.#run(() => {
+      this.#write('DELETE FROM workers WHERE id = ? OR until < ?', worker, Date.now())
+      if (until > 0) this.#write('INSERT INTO workers VALUES (?, ?, ?)', worker, servedKey(served), until)
+      this.#write('UPDATE jobs SET until = ? WHERE worker = ? AND until > 0', until, worker)
+    })
+  }
+
+  /** Devices and compilers of all workers. */
+  workers(): readonly Served[] {
+    const rows = this.#run(() => this.#rows('SELECT served FROM workers WHERE until >= ?', Date.now()))
+    return rows.map(({ served }) => JSON.parse(served!) as Served)
+  }
+
+  /** The study as it was published. @throws SptError `studies/unknown` */
+  study(id: string): SharedStudy {
+    const [row] = this.#run(() => this.#rows('SELECT shared FROM shared_studies WHERE id = ?', id))
+    return row ? (JSON.parse(row.shared!) as SharedStudy) : this.#unknown(id)
+  }
+
+  trials(study: string): readonly SharedTrial[] {
+    const rows = this.#run(() => this.#rows('SELECT trial FROM jobs WHERE study = ? ORDER BY rowid', study))
+    return rows.map(({ trial }) => JSON.parse(trial!) as SharedTrial)
+  }
+
+  /** Results in order, undefined if not done. @throws SptError `studies/unknown` if the study was removed */
+  results(study: string, trials: readonly TrialKey[]): readonly (Collected | undefined)[] {
+    return this.#run(() =>
+      trials.map((t) => {
+        const [row] = this.#rows('SELECT trial, report, failure FROM jobs WHERE id = ?', jobId(study, t))
+        return row ? resultOf(study, row) : this.#unknown(study)
+      }),
+    )
+  }
+
+  /** Removes a study with its trials. */
+  remove(study: string): void {
+    this.#run(() => this.#write('DELETE FROM shared_studies WHERE id = ?', study))
+  }
+
+  close(): void {
+    this.db.close()
+  }
+
+  #rows(query: string, ...values: readonly (string | number)[]): TextRow[] {
+    return this.db.prepare(query).all(...values) as TextRow[]
+  }
+
+  #write(statement: string, ...values: readonly (string | number)[]): void {
+    this.db.prepare(statement).run(...values)
+  }
+
+  #run<T>(work: () => T): T {
+    return withDiagnostics(this.path, () => transaction(this.db, work))
+  }
+
+  #unknown(id: string): never {
+    return failWith('studies/unknown', `there is no study ${id} in '${this.path}'`, {
+      expected: 'a published study',
+      hint: 'publish the study again; finished trials are kept',
+    })
+  }
 }
 
-/** Results in order: `undefined` if not done, `null` if missing. */
-export const resultsOf = (
-  queue: Queue,
-  study: string,
-  trials: readonly TrialKey[],
-): Promise<readonly (Collected | undefined | null)[]> =>
-  Promise.all(
-    trials.map(async ({ point, share }) => {
-      const job = (await queue.getJob(jobId(study, point, share))) as Job<TrialJob> | undefined
-      return job ? (job.finishedOn === undefined ? undefined : resultOf(job, study)) : null
-    }),
-  )
+type TextRow = Readonly<Record<string, string | null>>
 
-function resultOf(job: Job<TrialJob>, study: string): Collected {
-  const { point, share, trace, predicted, terms } = job.data.trial
+function resultOf(study: string, { trial, report, failure }: TextRow): Collected | undefined {
+  const { point, share, trace, predicted, terms } = JSON.parse(trial!) as SharedTrial
   const given = { study, point, share, trace, predicted, terms }
-  const report = job.returnvalue as SharedReport | null
-  // Fields of the report override those of the trial.
   if (report) {
-    const { compared, ...kept } = report
-    return { record: { ...given, ...compared, ...kept }, report }
+    const parsed = JSON.parse(report) as SharedReport
+    // Fields of the report override those of the trial.
+    const { compared, ...kept } = parsed
+    return { record: { ...given, ...compared, ...kept }, report: parsed }
   }
-  // The worker was killed in each attempt, or never sent a result, so the outcome does not concern the point.
-  const message = job.failedReason ?? 'the worker sent no result'
-  const outcome = { status: 'failed', code: 'studies/worker', message } as const
-  return { record: { ...given, outcome, time: job.finishedOn! }, report: null }
-}
-
-/** The study as it was published; `undefined` if it was not. */
-export async function sharedStudy({ redis }: Engine, id: string): Promise<SharedStudy | undefined> {
-  const text = await redis.get(studyKey(id))
-  return text === null ? undefined : (JSON.parse(text) as SharedStudy)
-}
-
-/**
- * Works on a published study: all trials that were published of it, and their queue.
- * @throws SptError `studies/unknown`, and as `connectEngine`
- */
-export async function withStudy<T>(
-  url: string,
-  id: string,
-  work: (study: {
-    readonly engine: Engine
-    readonly queue: Queue
-    readonly shared: SharedStudy
-    readonly trials: readonly TrialKey[]
-  }) => Promise<T>,
-): Promise<T> {
-  return withEngine(url, async (engine) => {
-    const shared = (await sharedStudy(engine, id)) ?? unknownStudy(engine, id)
-    const members = await engine.redis.smembers(trialsKey(id))
-    const trials = members.map((text) => JSON.parse(text) as TrialKey)
-    return withQueue(engine, shared, (queue) => work({ engine, queue, shared, trials }))
-  })
-}
-
-/** @throws SptError as `connectEngine` */
-export async function withEngine<T>(url: string, work: (engine: Engine) => Promise<T>): Promise<T> {
-  const engine = await connectEngine(url)
-  try {
-    return await work(engine)
-  } finally {
-    engine.close()
-  }
-}
-
-/** Works on the queue of a study's device. */
-export async function withQueue<T>(
-  engine: Engine,
-  { study }: SharedStudy,
-  work: (queue: Queue) => Promise<T>,
-): Promise<T> {
-  const queue = openQueue(engine, queueName(study.device, study.compiler))
-  try {
-    return await work(queue)
-  } finally {
-    await queue.close()
-  }
-}
-
-export const unknownStudy = ({ address }: Engine, id: string): never =>
-  failWith('studies/unknown', `there is no study ${id} at ${address}`, {
-    expected: 'a published study',
-    hint: 'publish the study again; finished trials are kept',
-  })
-
-// Redis and its queues, through `ioredis` and `bullmq`, which are optional.
-
-/** Milliseconds until the first connection fails; after that, reconnection is unlimited. */
-const PATIENCE_MS = 5000
-/** Milliseconds between attempts to reconnect. */
-const RECONNECT_MS = 500
-/** Minimum version of Redis that the queues require. */
-const MIN_VERSION = 5
-
-export const PREFIX = 'sparsetile'
-export const studyKey = (id: string): string => `${PREFIX}:study:${id}`
-export const trialsKey = (id: string): string => `${studyKey(id)}:trials`
-/** Redis key of the devices of workers, by the name of their queue. */
-export const DEVICES_KEY = `${PREFIX}:devices`
-
-/** Job id with a prefix, because BullMQ reserves numbers for its own ids. */
-export const jobId = (study: string, point: Point, share = 1): string =>
-  `trial-${trialId(study, point)}${share === 1 ? '' : `-${share}`}`
-
-/** One queue for each kind of device, chip, driver and compiler, so that workers only get trials whose times hold for them. */
-export function queueName({ kind, name, driver }: DeviceIdentity, compiler: string): string {
-  const hash = createHash('sha256')
-    .update(JSON.stringify([kind, name, driver, compiler]))
-    .digest('hex')
-  return `${kind}-${name.replace(/[^A-Za-z0-9]+/g, '-')}-${hash.slice(0, 12)}`
-}
-
-export interface Engine {
-  readonly bullmq: typeof import('bullmq')
-  readonly redis: Redis
-  /** The server without its password. */
-  readonly address: string
-  close(): void
-}
-
-/** @throws SptError `studies/unavailable`, `studies/address`, `studies/unreachable` */
-export async function connectEngine(url: string): Promise<Engine> {
-  const address = addressOf(url)
-  const { bullmq, Client } = await packages()
-  const redis = new Client(url, {
-    lazyConnect: true,
-    connectTimeout: PATIENCE_MS,
-    // Commands wait without limit, so that a restarted server is reconnected.
-    maxRetriesPerRequest: null,
-    retryStrategy: () => RECONNECT_MS,
-  })
-  let last = ''
-  redis.on('error', (e: Error) => {
-    last = e.message
-  })
-  const late = new Promise<never>((_, reject) =>
-    setTimeout(() => reject(new Error(last || 'it does not answer')), PATIENCE_MS).unref(),
-  )
-  try {
-    const about = await Promise.race([redis.connect().then(() => redis.info('server')), late])
-    checkVersion(about, address)
-  } catch (e) {
-    redis.disconnect()
-    if (e instanceof SptError) throw e
-    failWith(
-      'studies/unreachable',
-      `there is no Redis at ${address} that can be used: ${last || (e as Error).message}`,
-      {
-        expected: 'a running server',
-        hint: 'start a server (redis-server --appendonly yes), and check the address and password',
-      },
-    )
-  }
-  return { bullmq, redis, address, close: () => redis.disconnect() }
-}
-
-/** A server without a reported version is accepted. */
-function checkVersion(about: string, address: string): void {
-  const version = /^redis_version:((\d+)\S*)/m.exec(about)
-  if (!version || Number(version[2]) >= MIN_VERSION) return
-  failWith('studies/version', `the Redis at ${address} is of version ${version[1]}`, {
-    expected: `version ${MIN_VERSION} or later`,
-    hint: 'start a newer server',
-  })
-}
-
-interface Packages {
-  readonly bullmq: typeof import('bullmq')
-  readonly Client: typeof Redis
-}
-
-async function packages(): Promise<Packages> {
-  const packages = await importOptional('shared studies need', 'bullmq ioredis', async () => ({
-    bullmq: await import('bullmq'),
-    Client: (await import('ioredis')).Redis,
-  }))
-  return 'reason' in packages
-    ? failWith('studies/unavailable', packages.reason, { hint: packages.hint })
-    : packages
-}
-
-function addressOf(url: string): string {
-  let parsed: URL | undefined
-  try {
-    parsed = new URL(url)
-  } catch {
-    // Reported below.
-  }
-  if (parsed && /^rediss?:$/.test(parsed.protocol) && parsed.hostname !== '')
-    return `${parsed.hostname}:${parsed.port || '6379'}`
-  return fail({
-    code: 'studies/address',
-    // An invalid address may contain a password.
-    message: `${/:.*@/.test(url) ? 'what was given' : nameText(url)} is not the address of a Redis server`,
-    expected: 'redis://HOST:PORT, with a password redis://:PASSWORD@HOST:PORT, encrypted rediss://…',
-  })
-}
-
-/** Opens a queue, whose connection stays open when the queue is closed. @throws errors of the connection */
-export function openQueue({ bullmq, redis }: Engine, name: string): Queue {
-  const queue = new bullmq.Queue(name, { connection: redis, prefix: PREFIX })
-  // Errors are those of the connection, which reconnects.
-  queue.on('error', () => {})
-  return queue
+  if (!failure) return undefined
+  // The outcome does not concern the point.
+  const outcome = { status: 'failed', code: 'studies/worker', message: failure } as const
+  return { record: { ...given, outcome, time: Date.now() }, report: null }
 }

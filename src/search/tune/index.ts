@@ -127,7 +127,7 @@ export async function tune(kernel: Kernel, options: TuneOptions): Promise<TuneRe
     }
   } finally {
     if (expected) expected.onRanked = undefined
-    await session.close()
+    session.close()
   }
 }
 

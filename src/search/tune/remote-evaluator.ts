@@ -10,7 +10,7 @@ import { runOn } from '../../run/compile/compiled-program.ts'
 import type { DeviceKind } from '../../runtime/device.ts'
 import type { EvaluateCandidates } from '../evaluate/evaluator.ts'
 import { modelInputs } from '../ranking/cost-model.ts'
-import type { Collected } from '../studies/queue.ts'
+import { type Collected, TrialQueue } from '../studies/queue.ts'
 import type { SharedInput, SharedProgram, SharedStudy } from '../studies/rebuild.ts'
 import { type RemoteOptions, RemoteTrials } from '../studies/remote-trials.ts'
 
@@ -28,10 +28,10 @@ function checkDone(results: readonly Collected[]): void {
   )
 }
 
-/** Evaluates trials on workers, through a Redis server. */
-export interface QueueOptions extends Pick<RemoteOptions, 'idleSeconds' | 'onNote'> {
-  /** `redis://HOST:PORT`. */
-  readonly url: string
+/** Evaluates trials on workers, through a file that they share. */
+export interface QueueOptions extends RemoteOptions {
+  /** A file of records, which is created if it is missing. */
+  readonly file: string
   /** The program of the kernel: `shareProgram(program)`. */
   readonly program: SharedProgram
   /** Sources of the bound tensors for workers. */
@@ -39,14 +39,14 @@ export interface QueueOptions extends Pick<RemoteOptions, 'idleSeconds' | 'onNot
 }
 
 /** @param bound - Tensors for which workers need a source @throws SptError `api/argument`, `studies/…` */
-export function openQueue(
-  { url, program, tensors, ...options }: QueueOptions,
+export async function openQueue(
+  { file, program, tensors, ...options }: QueueOptions,
   shared: Omit<SharedStudy, 'program' | 'tensors'>,
   bound: readonly string[],
 ): Promise<RemoteTrials> {
   for (const name of bound)
     expectArgument(Object.hasOwn(tensors, name), `where workers get ${name}`, tensors[name], '{ file: PATH }')
-  return RemoteTrials.open(url, { ...shared, program, tensors }, options)
+  return new RemoteTrials(await TrialQueue.open(file), { ...shared, program, tensors }, options)
 }
 
 export const evaluateOnWorkers =

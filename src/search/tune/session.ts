@@ -108,8 +108,8 @@ export class Session {
   }
 
   /** Default batch size: as many points as keep the workers busy. */
-  async batch(): Promise<number> {
-    return this.remote ? Math.max(MIN_REMOTE_BATCH, 2 * (await this.remote.workers())) : BATCH
+  batch(): number {
+    return this.remote ? Math.max(MIN_REMOTE_BATCH, 2 * this.remote.workers()) : BATCH
   }
 
   /**
@@ -178,7 +178,7 @@ export class Session {
       seconds,
       patience,
       signal,
-      batch: batch ?? (await this.batch()),
+      batch: batch ?? this.batch(),
       prior,
       strategy,
       graceSeconds,
@@ -232,9 +232,9 @@ export class Session {
     return this.#facts.get(pointKey(point))
   }
 
-  async close(): Promise<void> {
+  close(): void {
     this.evaluator.close()
-    await this.remote?.close()
+    this.remote?.close()
   }
 }
 

@@ -140,9 +140,9 @@ export function checkTuning(
 /** @param tensorsKey - `null` if each case has its own tensors @throws SptError as `checkTuning` */
 export function checkQueue(queue: Partial<QueueOptions> | undefined, tensorsKey: 'tensors' | null): void {
   if (queue === undefined) return
-  const keys = ['url', 'program', 'idleSeconds', 'onNote'] as const
+  const keys = ['file', 'program', 'idleSeconds', 'onNote'] as const
   expectOptions('queue', queue, tensorsKey ? [...keys, tensorsKey] : [...keys])
-  expectArgument(TEXT.holds(queue.url), 'url of queue', queue.url, 'redis://HOST:PORT')
+  expectArgument(TEXT.holds(queue.file), 'file of queue', queue.file, 'a path')
   expectArgument(RECORD.holds(queue.program), 'program of queue', queue.program, 'what shareProgram gives')
   if (tensorsKey)
     expectArgument(RECORD.holds(queue.tensors), 'tensors of queue', queue.tensors, '{ A: { file: PATH } }')

@@ -105,7 +105,7 @@ export class CaseStudy {
     try {
       return await work(session, space, inputs)
     } finally {
-      await session.close()
+      session.close()
     }
   }
 
@@ -158,7 +158,7 @@ export class CaseStudy {
       const points = shared.list.map(pointOf)
       const outcomes = points.map((p) => session.recordedTrial(p)?.outcome)
       const missing = [...points.keys()].filter((k) => !outcomes[k])
-      const batchSize = batch ?? (await session.batch())
+      const batchSize = batch ?? session.batch()
       for (let start = 0; start < missing.length; start += batchSize) {
         signal?.throwIfAborted()
         onProgress(points.length - missing.length + start)
