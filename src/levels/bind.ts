@@ -8,11 +8,13 @@ import { wordsFor } from '../ir/values/packed-fields.ts'
 
 export type IndexArrays = { readonly [A in LevelArray]?: Int32Array }
 
-/** Known properties of a level of fixed width. */
+/** Known sizes of a level. */
 export interface FixedLevel {
   readonly width?: number | undefined
   /** The coordinate that pads it, if it is one of the tensor. */
   readonly padding?: number | undefined
+  /** Capacity in positions of a dense level, if it is less than the maximum. */
+  readonly capacity?: number | undefined
 }
 
 export interface BoundLevel {

@@ -31,5 +31,5 @@ export const DENSE: LevelFormat<DenseAxis> = {
     const { parent, size } = uniformParent(frame, level, position)
     return { parent, coordinate: sub(position, mul(parent, size)) }
   },
-  bind: (_, { parents, extent, make }) => make(parents * extent),
+  bind: (_, { parents, extent, fixed, make }) => make(Math.min(parents * extent, fixed.capacity ?? Infinity)),
 }

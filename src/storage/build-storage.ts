@@ -5,7 +5,14 @@ import { withScratchPool } from '../columns/allocate.ts'
 import { Frame } from '../columns/column-engine.ts'
 import type { Level, PlacedEntries } from '../columns/stored-level.ts'
 import type { StoredAxis } from '../ir/coordinates/axis.ts'
-import { compressedAxis, denseAxis, hasWidth, isDense, paddingOf } from '../ir/coordinates/axis.ts'
+import {
+  compressedAxis,
+  denseAxis,
+  hasWidth,
+  isDense,
+  isNonunique,
+  paddingOf,
+} from '../ir/coordinates/axis.ts'
 import { type Expr, int, variable } from '../ir/expressions/expr.ts'
 import { freeVars } from '../ir/expressions/expr-tree.ts'
 import type { Instance } from '../ir/formats/format.ts'
@@ -37,7 +44,7 @@ export interface BuildInput extends AxisSizes {
   readonly axes: readonly StoredAxis[]
   /** One array per axis, in the order of `axes`: entry e is at `(coords[0][e], coords[1][e], …)`. */
   readonly coords: readonly Int32Array[]
-  /** Levels by axis, which are kept; none is nonunique, and parents come with their children. */
+  /** Levels by axis; unique ones are kept, and parents come with their children. */
   readonly existing?: ReadonlyMap<string, Level> | undefined
   /** `share`: equal coordinates share a position under `nonunique` axes too. By default each entry has its own. */
   readonly duplicates?: 'share' | undefined
@@ -70,7 +77,7 @@ function build({ axes, extents, coords, ...input }: BuildInput): BuiltStorage {
   const frame = new Frame<TypedArray>(HOST, coords[0]?.length ?? 0, new Map())
   for (const [k, a] of axes.entries()) frame.set(a.name, coords[k]!, false)
   const dimensions = new Map(axes.map((a) => [a.name, dimensionOf(a, extentOf(extents, a.name), input)]))
-  const prefixes = existingPrefixes(frame, axes, input.existing ?? new Map())
+  const prefixes = input.existing?.size ? existingPrefixes(frame, axes, input.existing) : new Map()
   const options = { separateDuplicates: input.duplicates !== 'share', prefixes }
   const { levels, position } = runSync(assembleTreesOfDimensions(frame, axes, dimensions, options))
   const entries = placedEntries(frame, position, input.distinct ?? false)
@@ -86,7 +93,7 @@ function existingPrefixes(
 ): ReadonlyMap<string, TreePrefix<TypedArray>> {
   const prefixes = new Map<string, TreePrefix<TypedArray>>()
   for (const tree of treesOf(axes)) {
-    const known = tree.flatMap((a) => existing.get(a.name) ?? [])
+    const known = tree.flatMap((a) => (isNonunique(a) ? [] : (existing.get(a.name) ?? [])))
     // Positions on dense levels are computed.
     const levels = known.slice(0, known.findLastIndex((l) => !isDense(l.axis)) + 1)
     const last = levels.at(-1)?.axis.name

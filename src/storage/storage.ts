@@ -18,6 +18,7 @@ import { coordinatesOf, type Level, segment } from '../columns/stored-level.ts'
 import type { StoredAxis } from '../ir/coordinates/axis.ts'
 import { hasWidth, isDense, isPadded, keepsDuplicates, parentOf, sourceName } from '../ir/coordinates/axis.ts'
 import { variable } from '../ir/expressions/expr.ts'
+import { memoize } from '../ir/memoize.ts'
 import type { StoredTensor } from './tensor.ts'
 
 /** The arrays of levels by axis, including axes without arrays: the keys are the axes of the tensor. */
@@ -40,7 +41,7 @@ export interface Storage {
 }
 
 /** Chains of axes, in order of roots. @throws SptError `bind/axis-order` (child before parent), `bind/branching` */
-export function treesOf(axes: readonly StoredAxis[]): readonly (readonly StoredAxis[])[] {
+export const treesOf = memoize((axes: readonly StoredAxis[]): readonly (readonly StoredAxis[])[] => {
   const trees: StoredAxis[][] = []
   const treeOf = new Map<string, StoredAxis[]>()
   for (const axis of axes) {
@@ -76,7 +77,7 @@ export function treesOf(axes: readonly StoredAxis[]): readonly (readonly StoredA
     treeOf.set(axis.name, tree)
   }
   return trees
-}
+})
 
 /** The levels of each tree, root first. */
 export const levelChains = <C>(axes: readonly StoredAxis[], levels: ReadonlyMap<string, Level<C>>) =>

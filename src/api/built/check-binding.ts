@@ -18,20 +18,18 @@ import { type RunInputs, valuesIn } from '../inputs/bound-inputs.ts'
 type Planned = Parameters<typeof checkFits>[0]
 
 /** Bytes of the buffers of a plan, computed from sizes. Throws SptError `bind/…`, and as `checkFits`. */
-export function fittingBytes(
-  on: Planned,
-  kernel: Kernel1,
-  { tensors, params }: ReturnType<typeof valuesIn>,
-): number {
-  const [bound, given] = [new Map(Object.entries(tensors)), new Map(Object.entries(params))]
-  return checkFits(on, bindParams(kernel, bound, given))
-}
+export const fittingBytes = (on: Planned, kernel: Kernel1, values: ReturnType<typeof valuesIn>): number =>
+  checkFits(on, sizesOf(kernel, values))
+
+const sizesOf = (kernel: Kernel1, { tensors, params }: ReturnType<typeof valuesIn>): Map<string, number> =>
+  bindParams(kernel, new Map(Object.entries(tensors)), new Map(Object.entries(params)))
 
 /** Binds inputs whose buffers fit the plan (`null`: unknown). Throws SptError `bind/…`, `format/…`, and as `checkFits`. */
 export function* bindWithin(on: Planned | null, kernel: Kernel1, inputs: RunInputs): Coroutine<Bound> {
   const values = valuesIn(kernel, inputs)
-  if (on) fittingBytes(on, kernel, values)
-  return yield* bindingSteps(kernel, values)
+  const params = sizesOf(kernel, values)
+  if (on) checkFits(on, params)
+  return yield* bindingSteps(kernel, values, { params })
 }
 
 /** Throws SptError `api/unknown-buffer` unless the kernel has this buffer. */

@@ -14,7 +14,7 @@ import { allAxesOf, callerTensor, isStructured } from '../../run/bind/bind-plan.
 import { axesOfBinding } from '../../run/bind/binding-names.ts'
 import { type Bound, bindInputs } from '../../run/bind/index.ts'
 import { openParams } from '../../run/bind/sizes/bound-sizes.ts'
-import { sourceOf } from '../../run/bind/sources/coordinate-sources.ts'
+import { extentsOf, sourceOf } from '../../run/bind/sources/coordinate-sources.ts'
 import { missingValue } from '../../storage/format-operands.ts'
 import { type CoordTensor, DenseOnDevice, namedArrays, type Tensor } from '../../storage/tensor.ts'
 import { type BoundValues, sizesOf } from '../inputs/bound-inputs.ts'
@@ -29,7 +29,7 @@ function elementsOf(
   tensor: Tensor,
   sizes: ReadonlyMap<string, number>,
 ): CoordTensor {
-  const { columns, tensor: t } = sourceOf(kernel, name, tensor, sizes)
+  const { columns, tensor: t } = sourceOf(kernel, name, tensor, extentsOf(kernel, sizes))
   const { shape, dtype } = tensor
   return { kind: 'coords', shape, coords: columns, values: t?.values ?? null, dtype }
 }

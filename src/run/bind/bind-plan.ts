@@ -42,8 +42,9 @@ export interface CallerTensor {
 }
 
 /** Levels to assemble: those of a chain of axes, or of a prefix that other chains or shorter tensors may share. */
-interface LevelStep {
+export interface LevelStep {
   readonly axes: readonly string[]
+  readonly layout: readonly StoredAxis[]
   /** The whole chain; `null` for a chain itself. */
   readonly prefixOf: readonly string[] | null
 }
@@ -61,6 +62,9 @@ export interface BindPlan {
   /** Axes that iterations visit but no tensor has (lists and bare patterns), the last one of each chain. */
   readonly bare: readonly string[]
   readonly levels: readonly LevelStep[]
+  readonly stored: readonly StoredAxis[]
+  /** The axes of each buffer, by its name. */
+  readonly layouts: ReadonlyMap<string, readonly StoredAxis[]>
   readonly masks: readonly Buffer1[]
 }
 
@@ -102,7 +106,9 @@ export const bindPlan = memoize((kernel: Kernel1): BindPlan => {
     levels: [
       ...prefixes.filter((p) => isPrefix(p.axes)),
       ...chains.map((chain) => ({ axes: chain, prefixOf: null })),
-    ],
+    ].map((step) => ({ ...step, layout: step.axes.map((a) => storedAxis(axes, a)) })),
+    stored: kernel.axes.filter(isStored),
+    layouts: new Map(kernel.buffers.map((b) => [b.name, b.axes.map((a) => storedAxis(axes, a))])),
     masks: kernel.buffers.filter((b) => b.mask !== undefined),
   }
 })

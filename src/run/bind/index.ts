@@ -29,7 +29,7 @@ import { bindParams, checkWidths, measuring } from './sizes/bound-sizes.ts'
 import { extentsOf, randomSources, sourceOf } from './sources/coordinate-sources.ts'
 import { EntryList } from './sources/entry-list.ts'
 import { remapSources } from './sources/remap-entries.ts'
-import { masksOf, placedValues, Structure } from './sources/structure-assembly.ts'
+import { assembleStructure, masksOf, placedValues, type Structure } from './sources/structure-assembly.ts'
 import type { Bound, Elsewhere, Inputs, Route } from './types.ts'
 
 export type { Bound, Inputs, PartFormat, TensorFormat } from './types.ts'
@@ -41,6 +41,8 @@ export interface BindOptions {
   readonly structureOnly?: boolean
   /** Tensors whose structure and values reside elsewhere; then `report` is empty. */
   readonly elsewhere?: Elsewhere
+  /** The result of `bindParams` for these inputs; the call may add sizes to it. */
+  readonly params?: Map<string, number>
 }
 
 /**
@@ -57,16 +59,22 @@ export function* bindingSteps(kernel: Kernel1, inputs: Inputs, options: BindOpti
   const { elsewhere = NOWHERE } = options
   const { seed } = inputs
   const tensors = underKernelNames(kernel, inputs.tensors ?? {})
-  const params = bindParams(kernel, tensors, new Map(Object.entries(inputs.params ?? {})))
+  const params = options.params ?? bindParams(kernel, tensors, new Map(Object.entries(inputs.params ?? {})))
+  const extents = extentsOf(kernel, params)
   const here = new Map([...tensors].filter(([name]) => !elsewhere.tensors.has(name)))
   let structure: Structure | undefined
-  const { dense, ready, sources, wholes } = sort(kernel, here, params, (name) =>
+  const { dense, ready, sources, wholes } = sort(kernel, here, extents, (name) =>
     structure?.storages.get(name),
   )
   yield
   requireInputs(kernel, tensors, seed)
-  const given = bindGiven(kernel, tensors, params, extentsOf(kernel, params), seed)
-  const known: FormatOperands = { sizes: params, extents: extentsOf(kernel, params), ...given }
+  const given = bindGiven(kernel, tensors, params, extents, seed)
+  // Extents may depend on the number of segments of a list.
+  const known: FormatOperands = {
+    sizes: params,
+    extents: given.lists.size > 0 ? extentsOf(kernel, params) : extents,
+    ...given,
+  }
   yield
   const parts = bindReady(kernel, tensors, sources, known)
   requireStructure(kernel, tensors, [...sources, ...parts.sources], seed)
@@ -85,7 +93,7 @@ export function* bindingSteps(kernel: Kernel1, inputs: Inputs, options: BindOpti
   const lists = [...split.lists, ...parts.lists]
   measure(new Set(kernel.axes.map((a) => a.name)), lists)
   checkWidths(kernel, params)
-  const build = (): Structure => new Structure(kernel, lists, ready, elsewhere.levels, known)
+  const build = (): Structure => assembleStructure(kernel, lists, ready, elsewhere.levels, known)
   yield
   structure = withArguments(kernel, () => {
     const measured = build()
@@ -139,7 +147,7 @@ interface SortedInputs {
 function sort(
   kernel: Kernel1,
   tensors: ReadonlyMap<string, Tensor>,
-  params: ReadonlyMap<string, number>,
+  extents: ReadonlyMap<string, number>,
   validated: (name: string) => Storage | undefined,
 ): SortedInputs {
   const dense = new Map<string, Tensor>()
@@ -158,9 +166,9 @@ function sort(
       dense.set(name, tensor)
     else if (t?.asDeclared && tensor.kind === 'stored' && !tensor.repair) {
       ready.set(name, tensor)
-      const content = lazy(() => sourceOf(kernel, name, tensor, params, validated(name)))
+      const content = lazy(() => sourceOf(kernel, name, tensor, extents, validated(name)))
       wholes.push(new EntryList(name, t.axes, content))
-    } else sources.push(sourceOf(kernel, name, tensor, params))
+    } else sources.push(sourceOf(kernel, name, tensor, extents))
   }
   return { dense, ready, sources, wholes }
 }

@@ -27,7 +27,7 @@ import { checkPaddedFactors } from '../checks/padding-factors.ts'
 import { isPart } from '../ready/ready-made-parts.ts'
 import { readyValues } from '../ready/ready-made-tables.ts'
 import { checkDimensions } from '../sizes/bound-sizes.ts'
-import { sourceOf } from '../sources/coordinate-sources.ts'
+import { extentsOf, sourceOf } from '../sources/coordinate-sources.ts'
 import type { EntryList } from '../sources/entry-list.ts'
 import { placedValues } from '../sources/structure-assembly.ts'
 import type { Bound } from '../types.ts'
@@ -71,7 +71,12 @@ export function withValues(bound: Bound, name: string, given: Tensor | BareValue
     )
   const source = bound.sources.find((s) => s.name === name)!
   const { dtype, fill } = t.first
-  const tensorNow = sourceOf(bound.kernel, name, tensorOf(bound, source, update), bound.params)
+  const tensorNow = sourceOf(
+    bound.kernel,
+    name,
+    tensorOf(bound, source, update),
+    extentsOf(bound.kernel, bound.params),
+  )
   const next = matched(source, tensorNow, fill, dtype === 'bool')
   const arrays = new Map<string, ValueArray>()
   if (ready && !isPart(bound.kernel, name, ready)) {
@@ -158,7 +163,7 @@ function updatedArrays(
   const own = readyValues({ kernel, b: t.first, storage, masks: arrays }, values, dtype)
   const source = isPart(kernel, t.name, was)
     ? partSource(bound, t, own)
-    : sourceOf(kernel, t.name, { ...was, values, dtype }, bound.params)
+    : sourceOf(kernel, t.name, { ...was, values, dtype }, extentsOf(kernel, bound.params))
   return written(bound, new Map([[t.name, own]]), source, null)
 }
 

@@ -33,20 +33,20 @@ export const extentsOf = (kernel: Kernel1, params: ReadonlyMap<string, number>):
   return out
 }
 
-/** `known`: validated arrays of a stored tensor, if available. @throws `bind/coordinates`, `bind/coordinate-range` */
+/** `extents`: as `extentsOf`. `known`: validated arrays of a stored tensor, if available. @throws `bind/coordinates`, `bind/coordinate-range` */
 export function sourceOf(
   kernel: Kernel1,
   name: string,
   tensor: Tensor,
-  params: ReadonlyMap<string, number>,
+  extents: ReadonlyMap<string, number>,
   known?: Storage,
 ): EntryList {
   const axes = axesOfBinding(kernel, name)
   const { axes: all } = bindPlan(kernel)
   if (tensor.kind === 'coords') {
     checkCoords(
-      axes.map((a) => storedAxis(all, a)),
-      extentsOf(kernel, params),
+      axes.map((name) => ({ name })),
+      extents,
       tensor.coords,
     )
     return new EntryList(name, axes, () => ({ columns: tensor.coords, tensor }))
@@ -58,8 +58,7 @@ export function sourceOf(
     return new EntryList(name, axes, () => ({ columns: t.coords, tensor: t }))
   }
   const stored = axes.map((a) => relaxed(storedAxis(all, a), tensor.repair))
-  const storage =
-    known ?? validateStored(stored, { extents: extentsOf(kernel, params) }, tensor, { name, fill })
+  const storage = known ?? validateStored(stored, { extents }, tensor, { name, fill })
   const t = elementsOf(storage, storedValues(storage, tensor, fill), tensor.dtype, fill)
   return new EntryList(name, axes, () => ({ columns: t.coords, tensor: t }))
 }
