@@ -9,9 +9,8 @@
 import { failWith } from '../ast/diagnostics/diagnostic.ts'
 import type { Coroutine } from '../ast/work.ts'
 import { type Column, type Engine, Frame } from '../columns/column-engine.ts'
-import type { Level } from '../columns/stored-level.ts'
 import type { Proved } from '../formats/proof/prove.ts'
-import { isNonunique, type StoredAxis, sourceName } from '../ir/coordinates/axis.ts'
+import { isNonunique, sourceName } from '../ir/coordinates/axis.ts'
 import { variable } from '../ir/expressions/expr.ts'
 import type { Instance, PartInstance } from '../ir/formats/format.ts'
 import { childrenOf, type PartTree } from '../ir/formats/part-tree.ts'
@@ -22,7 +21,7 @@ import { entriesOf, entriesOfPart, isExact } from './entries/entry-enumeration.t
 import { type FormatOperands, givenList, operandsUsedBy, withSegments } from './format-operands.ts'
 import type { Context, Part } from './remapping/part-assembly.ts'
 import { partitionByPart } from './remapping/partition-by-part.ts'
-import { levelChains } from './storage.ts'
+import type { Storage } from './storage.ts'
 
 export type Source<C> = Shaped & (CoordSource<C> | LevelSource<C> | PartsSource<C>)
 
@@ -41,11 +40,8 @@ export interface CoordSource<C> {
 }
 
 /** Arrays over the tensor's own axes. */
-export interface LevelSource<C> {
+export interface LevelSource<C> extends Storage<C> {
   readonly kind: 'stored'
-  readonly axes: readonly StoredAxis[]
-  readonly levels: ReadonlyMap<string, Level<C>>
-  readonly size: number
   readonly values: C | null
 }
 
@@ -223,8 +219,7 @@ function* entriesOfSource<C extends Column>(
     return { frame, values: tensor.values, owned: false, distinct }
   }
   if (tensor.kind === 'stored') {
-    const { axes, levels, size, dtype, values } = tensor
-    const trees = levelChains(axes, levels)
+    const { axes, trees, size, dtype, values } = tensor
     const stored = { trees, size, values, dtype, drop: isExact(trees) ? null : 0 }
     const exprs = axes.map((a) => variable(a.name))
     const frame = yield* entriesOf(engine, stored, { dims, exprs, sizes, tables: new Map() })

@@ -30,12 +30,12 @@ export const arraysOf = (levels: ReadonlyMap<string, Level>): StoredTensor['arra
     ]),
   )
 
-export interface Storage {
+export interface Storage<C = Int32Array> {
   /** In the buffer's order; a child after its parent. */
   readonly axes: readonly StoredAxis[]
-  readonly levels: ReadonlyMap<string, Level>
+  readonly levels: ReadonlyMap<string, Level<C>>
   /** One chain of levels for each tree, root first. */
-  readonly trees: readonly (readonly Level[])[]
+  readonly trees: readonly (readonly Level<C>[])[]
   /** Elements of a buffer over all axes: the product of the trees' positions. @throws SptError `bind/too-large` */
   readonly size: number
 }
@@ -79,18 +79,18 @@ export const treesOf = memoize((axes: readonly StoredAxis[]): readonly (readonly
   return trees
 })
 
-/** The levels of each tree, root first. */
-export const levelChains = <C>(axes: readonly StoredAxis[], levels: ReadonlyMap<string, Level<C>>) =>
-  treesOf(axes).map((tree) => tree.map((a) => levels.get(a.name)!))
-
 /** Assembles a storage from its levels; the copy evaluates `size`. @throws SptError `bind/too-large` */
-export const makeStorage = (axes: readonly StoredAxis[], levels: ReadonlyMap<string, Level>): Storage => ({
-  ...makeLazyStorage(axes, levels),
-})
+export const makeStorage = <C>(
+  axes: readonly StoredAxis[],
+  levels: ReadonlyMap<string, Level<C>>,
+): Storage<C> => ({ ...makeLazyStorage(axes, levels) })
 
 /** A storage that may never be allocated as a whole, such as temporaries in registers: its size is computed on use. */
-export function makeLazyStorage(axes: readonly StoredAxis[], levels: ReadonlyMap<string, Level>): Storage {
-  const trees = levelChains(axes, levels)
+export function makeLazyStorage<C>(
+  axes: readonly StoredAxis[],
+  levels: ReadonlyMap<string, Level<C>>,
+): Storage<C> {
+  const trees = treesOf(axes).map((tree) => tree.map((a) => levels.get(a.name)!))
   return {
     axes,
     levels,
@@ -102,7 +102,7 @@ export function makeLazyStorage(axes: readonly StoredAxis[], levels: ReadonlyMap
 }
 
 /** The product of the levels' positions. @throws SptError `bind/too-large` */
-function elementCount(last: readonly Level[]): number {
+function elementCount(last: readonly Level<unknown>[]): number {
   let size = 1
   for (const l of last) size *= l.positions
   // Addresses may have 64 bits, which JavaScript computes in doubles. Entries of sparse axes are counted in i32.

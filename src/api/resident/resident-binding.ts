@@ -82,7 +82,7 @@ const emptyTensor = (t: ResidentParts): CoordTensor => ({
 /** Device memory of index arrays and tables, by buffer name. */
 function devicePartArrays(part: DevicePart): [name: string, memory: DeviceBuffer][] {
   const out: [string, DeviceBuffer][] = []
-  for (const [axis, level] of part.levels) {
+  for (const [axis, level] of part.storage.levels) {
     for (const [array, column] of arraysOfLevel(level)) out.push([arrayName(axis, array), column.memory])
   }
   for (const [name, table] of part.tables) out.push([name, table.memory])

@@ -218,7 +218,7 @@ export function agreedLevels(placed: readonly Placed[]): ReadonlyMap<string, Lev
   const levels = new Map<string, Level>()
   const from = new Map<string, string>()
   for (const { tensor, part } of placed)
-    for (const [name, level] of part.levels) {
+    for (const [name, level] of part.storage.levels) {
       const known = levels.get(name)
       const same =
         known?.positions === level.positions && known.extent === level.extent && known.width === level.width
@@ -259,7 +259,7 @@ export async function checkAgree(
 }
 
 /** Arrays that determine positions, by kind and axis or by table. */
-function columnsOf({ levels, tables }: DevicePart): [name: string, column: Column][] {
+function columnsOf({ storage: { levels }, tables }: DevicePart): [name: string, column: Column][] {
   const out: [string, Column][] = []
   for (const [axis, level] of levels)
     for (const [array, column] of arraysOfLevel(level)) out.push([`${array} of ${axis}`, column])

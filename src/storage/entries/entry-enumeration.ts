@@ -21,7 +21,6 @@ import { checkInverseWords, checkReads, uncheckedReads } from '../columns/table-
 import { type FormatOperands, withSegments } from '../format-operands.ts'
 import { bindTables, guardLoads, type Inverse, inverseTables } from '../remapping/inverse-remapping.ts'
 import type { Context, Part } from '../remapping/part-assembly.ts'
-import { levelChains } from '../storage.ts'
 
 export interface StoredLevels<C> {
   /** One chain of levels per tree, root first. */
@@ -223,7 +222,7 @@ export function* entriesOfPart<C extends Column>(
 }
 
 export function levelsOfPart<C extends Column>(
-  { part: { instance }, levels, size, values, tables, measured }: Part<C>,
+  { part: { instance }, storage: { trees, size }, values, tables, measured }: Part<C>,
   tensor: TensorProperties,
   dims: Context<C>['dims'],
 ): { readonly stored: StoredLevels<C>; readonly inverse: Inverse<C> } {
@@ -235,7 +234,6 @@ export function levelsOfPart<C extends Column>(
     tables: inverseTables(instance, tables, partSizes, tensor.given),
     lists: instance.lists,
   }
-  const trees = levelChains(instance.axes, levels)
   const mask =
     instance.mask === undefined ? null : { words: tables.get(instance.mask)!, axes: instance.order }
   const drop = isExact(trees, fullAxes(instance)) || mask ? null : tensor.fill

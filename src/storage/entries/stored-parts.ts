@@ -3,38 +3,28 @@
 import { runSync } from '../../ast/work.ts'
 import { ascending, concat, withScratchPool } from '../../columns/allocate.ts'
 import { Frame } from '../../columns/column-engine.ts'
-import type { Level, PlacedEntries } from '../../columns/stored-level.ts'
 import { provedOf } from '../../formats/proof/prove.ts'
 import { variable } from '../../ir/expressions/expr.ts'
-import type { Instance, PartInstance } from '../../ir/formats/format.ts'
+import type { Instance } from '../../ir/formats/format.ts'
 import type { TypedArray } from '../../ir/values/arrays.ts'
 import { type ListPosition, rewriteListLoads } from '../assembly/list-tables.ts'
-import { sizeOfPart } from '../assembly/part-arrays.ts'
+import { assemblePartLevels } from '../assembly/part-arrays.ts'
 import { setTrees } from '../build-storage.ts'
-import { bindLists, checkOrder, convert, dependsOnValues, forEachPart, type Source } from '../convert.ts'
+import { bindLists, checkOrder, convert, dependsOnValues, forEachPart } from '../convert.ts'
 import { HOST } from '../engines/host/engine.ts'
 import { newValues as computed } from '../engines/host/map-reduce.ts'
 import type { FormatOperands } from '../format-operands.ts'
 import { withSegments } from '../format-operands.ts'
 import { bindTables, inverseTables } from '../remapping/inverse-remapping.ts'
 import type { Part } from '../remapping/part-assembly.ts'
-import { checkCoords, makeStorage, restrict, type Storage } from '../storage.ts'
+import { checkCoords, restrict } from '../storage.ts'
 import { type CoordTensor, gatherValues, newValues, type ValueArray } from '../tensor.ts'
 import { entriesOfPart, levelsOfPart } from './entry-enumeration.ts'
 import { locate } from './locate.ts'
 import { coordinatesAt, takeColumns } from './stored-coords.ts'
 
-export interface StoredPart {
-  readonly part: PartInstance
-  readonly storage: Storage
-  /** In position order; the fill value at empty positions. */
-  readonly values: ValueArray
-  /** Arrays that the inverse map loads, and its mask, by name. */
-  readonly tables: ReadonlyMap<string, Int32Array>
-  readonly measured: ReadonlyMap<string, number>
-  /** The positions of the tensor's entries; `null` if only the arrays are known. */
-  readonly entries: PlacedEntries | null
-}
+/** A part in arrays of the host. Tables: arrays that the inverse map loads, and its mask, by name. */
+export type StoredPart = Part<Int32Array, ValueArray>
 
 export interface StoredParts {
   readonly kind: 'parts'
@@ -62,8 +52,9 @@ export function convertTensor(
 ): StoredParts {
   const { shape, dtype } = tensor
   const options = checkedOptions(tensor, to, given, fill)
-  const parts = withScratchPool(() => runSync(convert(HOST, sourceOf(tensor), to, options)))
-  return { kind: 'parts', instance: to, shape, dtype, fill, parts: parts.map(fromPart), given }
+  const parts = withScratchPool(() => runSync(convert(HOST, tensor, to, options)))
+  // Columns of levels, positions and tables are i32.
+  return { kind: 'parts', instance: to, shape, dtype, fill, parts: parts as readonly StoredPart[], given }
 }
 
 /**
@@ -75,8 +66,17 @@ export function slotsOf(tensor: CoordTensor, to: Instance, given: FormatOperands
   const source = dependsOnValues(to) ? tensor : { ...tensor, values: null }
   const sizes = withScratchPool(() =>
     runSync(
-      forEachPart(HOST, sourceOf(source), to, options, (part, k, frame, context) =>
-        sizeOfPart(frame, part, context, options.proved[k]!),
+      forEachPart<TypedArray, { size: number; tables: ReadonlyMap<string, TypedArray> }>(
+        HOST,
+        source,
+        to,
+        options,
+        function* (part, k, frame, context) {
+          // Arrays of levels may belong to the tensor, so they are not released.
+          const { size, tables } = yield* assemblePartLevels(frame, part, context, options.proved[k]!)
+          frame.release()
+          return { size, tables }
+        },
       ),
     ),
   )
@@ -97,27 +97,6 @@ function checkedOptions(
   return { given, fill, proved, sets: setTrees(given, to, shape) }
 }
 
-function sourceOf(tensor: CoordTensor | StoredParts): Source<TypedArray> {
-  return tensor.kind === 'coords' ? tensor : { ...tensor, parts: tensor.parts.map(toPart) }
-}
-
-const toPart = ({ part, storage, values, tables, measured }: StoredPart): Part<TypedArray> => ({
-  part,
-  levels: storage.levels,
-  size: storage.size,
-  values,
-  entries: null,
-  tables,
-  measured,
-})
-
-function fromPart({ levels, size: _, ...part }: Part<TypedArray>): StoredPart {
-  const storage = makeStorage(part.part.instance.axes, levels as ReadonlyMap<string, Level>)
-  // Columns of levels, positions and tables are i32.
-  const { tables, entries } = part as Pick<StoredPart, 'tables' | 'entries'>
-  return { ...part, storage, tables, entries }
-}
-
 /** All elements, part after part, in position order, without padding and fill values of dense levels. */
 export function partsToCoords(stored: StoredParts): CoordTensor {
   const { shape, dtype } = stored
@@ -131,7 +110,7 @@ export function partsToCoords(stored: StoredParts): CoordTensor {
 }
 
 export const levelsOf = (p: StoredPart, stored: StoredParts) =>
-  levelsOfPart(toPart(p), stored, dimsOf(stored))
+  levelsOfPart<TypedArray>(p, stored, dimsOf(stored))
 
 const dimsOf = ({ instance, shape }: StoredParts) =>
   instance.over.map((a, k) => ({ name: a.name, extent: shape[k]! }))
@@ -142,7 +121,7 @@ export function partToCoords(
 ): { readonly coords: readonly Int32Array[]; readonly values: ValueArray } {
   const dims = dimsOf(stored)
   return withScratchPool(() => {
-    const frame = runSync(entriesOfPart(HOST, toPart(p), stored, dims, new Map()))
+    const frame = runSync(entriesOfPart(HOST, p, stored, dims, new Map()))
     const coords = takeColumns(
       frame,
       dims.map((d) => d.name),

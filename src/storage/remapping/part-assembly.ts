@@ -4,7 +4,7 @@ import { neededBy, rankFrom } from '../../analysis/dependence/query-dependence.t
 import type { Coroutine } from '../../ast/work.ts'
 import type { Column, Frame } from '../../columns/column-engine.ts'
 import type { Scope } from '../../columns/engine-operands.ts'
-import type { Level, PlacedEntries } from '../../columns/stored-level.ts'
+import type { PlacedEntries } from '../../columns/stored-level.ts'
 import type { Proved } from '../../formats/proof/prove.ts'
 import { chainTo, hasIndices } from '../../ir/coordinates/axis.ts'
 import { add, binary, type Expr, ge, int, not, variable } from '../../ir/expressions/expr.ts'
@@ -24,6 +24,7 @@ import {
   uncheckedReads,
 } from '../columns/table-reads.ts'
 import { type FormatOperands, givenList } from '../format-operands.ts'
+import type { Storage } from '../storage.ts'
 import {
   bindTables,
   guardLoads,
@@ -50,14 +51,12 @@ export interface Remapped<C> {
   readonly prefixes: ReadonlyMap<string, TreePrefix<C>>
 }
 
-export interface Part<C> {
+export interface Part<C, V = C> {
   readonly part: PartInstance
-  readonly levels: ReadonlyMap<string, Level<C>>
-  /** Elements of a buffer over all axes. */
-  readonly size: number
+  readonly storage: Storage<C>
   /** In position order; the fill value at empty positions. */
-  readonly values: C
-  /** The positions of its entries, if they are kept. */
+  readonly values: V
+  /** The positions of the tensor's entries; `null` if only the arrays are known. */
   readonly entries: PlacedEntries<C> | null
   /** Arrays that the inverse map loads, and its mask, by name. */
   readonly tables: ReadonlyMap<string, C>

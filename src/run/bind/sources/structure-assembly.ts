@@ -81,7 +81,10 @@ export function assembleStructure(
     const start = performance.now()
     const from = lists.filter((p) => p.isOver(axes))
     if (prefixOf && from.every((p) => p.isOver(prefixOf))) return
-    if (layout.every(isDense) || (from.length === 0 && isDense(layout.at(-1)))) return buildDense(layout)
+    if (layout.every(isDense) || (from.length === 0 && isDense(layout.at(-1)))) {
+      buildDense(layout)
+      return
+    }
     const { members, first } = distinctLists(from, axes)
     const union = united(members, axes, keeps)
     const [alone] = members.length === 1 ? members : []

@@ -118,9 +118,11 @@ function* uploadStorage(
   }
   const values = tensor.values ? yield* upload(queue, tensor.values, tensor.dtype, 'values') : null
   const { shape, dtype } = tensor
-  const { size, axes } = storage
   const columns = [...columnsOf(levels), values]
-  return withFree({ kind: 'stored', queue, shape, dtype, axes, levels, size, values }, columns)
+  return withFree(
+    { kind: 'stored', queue, shape, dtype, ...makeStorage(storage.axes, levels), values },
+    columns,
+  )
 }
 
 /** A tensor with `free`, which releases all its columns. */
@@ -183,23 +185,17 @@ export class ResidentParts implements Base {
     }
     const parts: StoredParts['parts'][number][] = []
     for (const p of this.parts) {
-      const { axes } = p.part.instance
+      const { axes } = p.storage
       const levels = new Map<string, Level>()
-      for (const [name, level] of p.levels) {
+      for (const [name, level] of p.storage.levels) {
         const arrays = new Map<LevelArray, Int32Array>()
         for (const [array, c] of arraysOfLevel(level)) arrays.set(array, await downloadIndex(c))
         levels.set(name, withArrays(level, arrays))
       }
       const tables = new Map<string, Int32Array>()
       for (const [name, c] of p.tables) tables.set(name, await downloadIndex(c))
-      parts.push({
-        part: p.part,
-        storage: makeStorage(axes, levels),
-        values: await q.download(p.values),
-        tables,
-        measured: p.measured,
-        entries: null,
-      })
+      const values = await q.download(p.values)
+      parts.push({ ...p, storage: makeStorage(axes, levels), values, tables, entries: null })
     }
     const { instance, shape, fill, given } = this
     return { kind: 'parts', instance, shape, dtype, fill, parts, given }
@@ -211,7 +207,11 @@ export class ResidentParts implements Base {
   }
 
   #columns(): Column[] {
-    const columns = this.parts.flatMap((p) => [p.values, ...p.tables.values(), ...columnsOf(p.levels)])
+    const columns = this.parts.flatMap((p) => [
+      p.values,
+      ...p.tables.values(),
+      ...columnsOf(p.storage.levels),
+    ])
     return [...new Set(columns)].filter((c) => c !== null)
   }
 }
