@@ -7,6 +7,8 @@ import { chmodSync, cpSync, existsSync, readdirSync, readFileSync, rmSync, write
 import { dirname, join, relative, resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { build } from 'esbuild'
+import { rolldown } from 'rolldown'
+import { dts } from 'rolldown-plugin-dts'
 import { bundledPackages, notices } from './third-party.mjs'
 
 const root = resolve(import.meta.dirname, '..')
@@ -132,20 +134,24 @@ const { metafile } = await build({
   ),
 })
 writeFileSync(join(library, 'THIRD_PARTY.txt'), notices(root, bundledPackages(metafile)))
-const types = join(library, 'types')
-const copied = new Set()
-for (const path of Object.values(entries)) copyTypes(join(dist, `${path}.d.ts`))
-
-/** Copies a declaration file with those that it imports. */
-function copyTypes(file) {
-  if (copied.has(file) || !existsSync(file)) return
-  copied.add(file)
-  cpSync(file, join(types, relative(dist, file)))
-  for (const [, from, dynamic] of readFileSync(file, 'utf8').matchAll(
-    /\bfrom '(\.[^']*)'|\bimport\(['"](\.[^'"]*)['"]\)/g,
-  ))
-    copyTypes(resolve(dirname(file), (from ?? dynamic).replace(/\.[jt]s$/, '.d.ts')))
-}
+/**
+ * The declarations of the public entries, bundled like their modules: a file for each entry, and chunks of what several
+ * entries declare. A type that two entries mention is thus one type.
+ */
+const declarations = await rolldown({
+  input: Object.fromEntries(
+    Object.entries(entries).map(([name, path]) => [`${name}.d`, join(dist, `${path}.d.ts`)]),
+  ),
+  plugins: [dts({ dtsInput: true })],
+  external: [/^[^./]/],
+})
+await declarations.write({
+  dir: join(library, 'types'),
+  entryFileNames: '[name].ts',
+  chunkFileNames: 'chunks/[name]-[hash].d.ts',
+  // The directive of src/runtime/dispose.ts, which bundling drops.
+  banner: '/// <reference lib="esnext.disposable" preserve="true" />',
+})
 
 if (!readFileSync(command, 'utf8').startsWith('#!/usr/bin/env node\n'))
   throw new Error('dist/lib/spt.js has no shebang')
