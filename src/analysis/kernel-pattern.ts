@@ -47,17 +47,14 @@ function paired(
 }
 
 class Matcher {
-  readonly #pattern: Kernel1
-  readonly #kernel: Kernel1
-
-  constructor(pattern: Kernel1, kernel: Kernel1) {
-    this.#pattern = pattern
-    this.#kernel = kernel
-  }
+  constructor(
+    private readonly pattern: Kernel1,
+    private readonly kernel: Kernel1,
+  ) {}
 
   get found(): KernelMatch | null {
     const none: Way = { axes: new Map(), buffers: new Map(), params: new Map(), iters: new Map() }
-    return this.#bodies(this.#pattern.body, this.#kernel.body, [none])[0] ?? null
+    return this.#bodies(this.pattern.body, this.kernel.body, [none])[0] ?? null
   }
 
   #bodies(pattern: readonly Stmt1[], actual: readonly Stmt1[], ways: readonly Way[]): readonly Way[] {
@@ -100,10 +97,10 @@ class Matcher {
         return p.index.reduce<readonly Way[]>((x, i, k) => this.#same(i, a.index[k]!, x), buffers)
       }
       if (p.kind !== 'var') return undefined
-      const param = this.#pattern.params.find((x) => x.name === p.name)
+      const param = this.pattern.params.find((x) => x.name === p.name)
       if (param?.kind === 'scalar') return this.#isScalar(a) ? this.#param(p.name, a, now) : []
       if (param) return this.#param(p.name, a, now)
-      return a.kind === 'var' && !this.#kernel.params.some((x) => x.name === a.name)
+      return a.kind === 'var' && !this.kernel.params.some((x) => x.name === a.name)
         ? now.flatMap((w) => {
             const iters = paired(w.iters, p.name, a.name)
             return iters ? [{ ...w, iters }] : []
@@ -113,7 +110,7 @@ class Matcher {
   }
 
   #isScalar = (e: Expr): boolean =>
-    e.kind === 'const' || (e.kind === 'var' && this.#kernel.params.some((x) => x.name === e.name))
+    e.kind === 'const' || (e.kind === 'var' && this.kernel.params.some((x) => x.name === e.name))
 
   #param(name: string, is: Expr, ways: readonly Way[]): readonly Way[] {
     return ways.flatMap((w) => {
@@ -124,8 +121,8 @@ class Matcher {
   }
 
   #buffer(p: string, a: string, ways: readonly Way[]): readonly Way[] {
-    const own = this.#pattern.buffers.find((b) => b.name === p)
-    const other = this.#kernel.buffers.find((b) => b.name === a)
+    const own = this.pattern.buffers.find((b) => b.name === p)
+    const other = this.kernel.buffers.find((b) => b.name === a)
     if (!own || !other || !alike(own, other)) return []
     const known = ways.flatMap((w) => {
       const buffers = paired(w.buffers, p, a)
@@ -135,8 +132,8 @@ class Matcher {
   }
 
   #axis(p: string, a: string, ways: readonly Way[]): readonly Way[] {
-    const own = this.#pattern.axes.find((x) => x.name === p)
-    const other = this.#kernel.axes.find((x) => x.name === a)
+    const own = this.pattern.axes.find((x) => x.name === p)
+    const other = this.kernel.axes.find((x) => x.name === a)
     if (!own || !other || !storedAlike(own, other)) return []
     // Dense roots of one extent have the same coordinates, so any of them matches.
     const isRange = isDense(own) && parentOf(own) === null

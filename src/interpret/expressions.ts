@@ -37,12 +37,11 @@ export class Expressions {
   readonly #values = new Map<Expr, Value>()
   /** Number of the current evaluation. */
   #evaluation = 0
-  /** Rank of the thread whose registers are accessed; null if one thread owns all registers. */
-  readonly #rank: (() => number) | null
 
-  constructor(rank: (() => number) | null) {
-    this.#rank = rank
-  }
+  constructor(
+    /** Rank of the thread whose registers are accessed; null if one thread owns all registers. */
+    private readonly rank: (() => number) | null,
+  ) {}
 
   slot(name: string): Slot {
     const slot = this.#vars.get(name) ?? { value: 0 }
@@ -74,7 +73,7 @@ export class Expressions {
     const cell = this.cell(t.buffer)
     const index = t.index.map((e) => this.compile(e))
     const text = (): string => `${t.buffer}[${t.index.map((e) => printExpr(e)).join(', ')}]`
-    const rank = cell.buffer.scope === 'register' ? this.#rank : null
+    const rank = cell.buffer.scope === 'register' ? this.rank : null
     const fail = (k: number, d: number, n: number): never => {
       throw new InternalError(
         `${text()}: index ${k} of dimension ${d} is outside of 0..${n} (${this.#variablesText()})`,

@@ -114,35 +114,34 @@ export function lockstep(name: string, cluster: readonly Threads[]): void {
 }
 
 class Block {
-  readonly #name: string
-  readonly #threads: Threads
   readonly #results: IteratorResult<Stop, void>[]
   #epoch = 0
   /** `cluster`: all threads wait at a barrier of the cluster. */
   state: 'running' | 'cluster' | 'done' = 'running'
 
-  constructor(name: string, threads: Threads) {
-    this.#name = name
-    this.#threads = threads
+  constructor(
+    private readonly name: string,
+    private readonly threads: Threads,
+  ) {
     this.#results = threads.map((t) => t.run.next())
   }
 
   /** Runs to the next barrier, or polls the threads waiting at instructions once. */
   step(): void {
     if (this.state !== 'running') return
-    const [threads, results] = [this.#threads, this.#results]
+    const [threads, results] = [this.threads, this.#results]
     while (runExchanges(threads, results)) {}
     if (retryInstructions(threads, results)) return
     const finished = results.filter((r) => r.done).length
     if (finished > 0 && finished < threads.length)
-      throw new InternalError(`${this.#name}: ${finished} of ${threads.length} threads miss a barrier`)
+      throw new InternalError(`${this.name}: ${finished} of ${threads.length} threads miss a barrier`)
     if (finished > 0) {
       this.state = 'done'
       return
     }
     const first = results[0]!.value
     if (!first || first.lane || results.some((r) => r.value?.stmt !== first.stmt))
-      throw new InternalError(`${this.#name}: threads of a block wait at different barriers`)
+      throw new InternalError(`${this.name}: threads of a block wait at different barriers`)
     if (first.stmt.kind === 'barrier' && first.stmt.cluster) this.state = 'cluster'
     else this.passBarrier()
   }
@@ -151,7 +150,7 @@ class Block {
   passBarrier(): void {
     this.state = 'running'
     this.#epoch++
-    this.#threads.forEach((t, k) => {
+    this.threads.forEach((t, k) => {
       t.frame.state.epoch = this.#epoch
       this.#results[k] = t.run.next()
     })

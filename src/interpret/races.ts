@@ -51,17 +51,15 @@ interface Element {
 }
 
 export class Memory {
-  readonly buffer: Buffer
-  readonly #cells: Cells
   #elements = new Map<number, Element>()
 
-  constructor(buffer: Buffer, cells: Cells) {
-    this.buffer = buffer
-    this.#cells = cells
-  }
+  constructor(
+    readonly buffer: Buffer,
+    private readonly cells: Cells,
+  ) {}
 
   get length(): number {
-    return this.#cells.length
+    return this.cells.length
   }
 
   /** Begins a launch: earlier accesses are ordered before it. */
@@ -70,7 +68,7 @@ export class Memory {
   }
 
   clear(): void {
-    for (let k = 0; k < this.#cells.length; k++) this.#cells[k] = 0
+    for (let k = 0; k < this.cells.length; k++) this.cells[k] = 0
   }
 
   read(k: number, accessor: ThreadState, atomic: boolean): number {
@@ -80,7 +78,7 @@ export class Memory {
       if (!atomic) this.#check(k, accessor, e.atomic, 'atomic update')
       recordAccess(atomic ? e.atomic : e.read, accessor)
     }
-    return this.#cells[k]!
+    return this.cells[k]!
   }
 
   write(k: number, value: number, accessor: ThreadState, atomic: boolean): void {
@@ -91,7 +89,7 @@ export class Memory {
       if (!atomic) this.#check(k, accessor, e.atomic, 'atomic update')
       recordAccess(atomic ? e.atomic : e.write, accessor)
     }
-    this.#cells[k] = value
+    this.cells[k] = value
   }
 
   /** Marks an element as target of an asynchronous write; until its completion, no thread may access the element. */
@@ -103,7 +101,7 @@ export class Memory {
   /** Completes the asynchronous write of element k; later accesses do not race with it. */
   completeWrite(k: number, value: number): void {
     this.#elements.delete(k)
-    this.#cells[k] = value
+    this.cells[k] = value
   }
 
   #element(k: number): Element {

@@ -36,16 +36,14 @@ class Interpreter {
   readonly #inits: ReadonlyMap<string, readonly Reduce[]>
   readonly #paths = new Map<Reduce, readonly For[]>()
   readonly #program: Action
-  readonly #order: Order
   readonly #threads: Threads
 
   constructor(
     kernel: Kernel2,
     buffers: ReadonlyMap<string, Cells>,
     params: ReadonlyMap<string, number>,
-    order: Order,
+    private readonly order: Order,
   ) {
-    this.#order = order
     this.#threads = new Threads(kernel.body, order === 'threads')
     this.#exprs = new Expressions(this.#threads.count > 1 ? () => this.#threads.rank() : null)
     for (const p of kernel.params) {
@@ -157,7 +155,7 @@ class Interpreter {
     const [guard] = guards
     const holds = guards.length > 1 ? () => guards.every((g) => g() !== 0) : () => guard?.() !== 0
     const { inner: body, enter } = this.#threads.compileLoop(s, compileBody)
-    const backward = this.#order === 'backward' && (s.mode.kind === 'bind' || s.mode.kind === 'vectorize')
+    const backward = this.order === 'backward' && (s.mode.kind === 'bind' || s.mode.kind === 'vectorize')
     if (guards.length === 0 && !enter && !backward)
       return () => {
         this.#exprs.begin()

@@ -184,14 +184,11 @@ export interface DeviceReport {
 
 /** Outcome of all launches of one program on its data; an error of the latest launches is reported once. */
 export class Outcome {
-  readonly #check: () => Promise<void>
   #isOpen = false
   #isRecorded = false
 
   /** @param check - Throws the recorded error; called when no launch is in flight */
-  constructor(check: () => Promise<void>) {
-    this.#check = check
-  }
+  constructor(private readonly check: () => Promise<void>) {}
 
   markQueued(): void {
     this.#isOpen = true
@@ -205,7 +202,7 @@ export class Outcome {
   async settle(): Promise<void> {
     if (!this.#isOpen && !this.#isRecorded) return
     this.#isOpen = false
-    await this.#check()
+    await this.check()
   }
 
   /** Drops a pending check because its memory was freed. */

@@ -77,15 +77,17 @@ export async function measure(
 
 /** Samples the times of commands on a device. `free` releases its graphs and buffers. */
 export class Timer {
-  readonly #device: Device
   readonly #flushMemory: DeviceBuffer | undefined
   readonly #mode: 'graph' | 'launches'
   readonly #graphs: Graph[] = []
   #between: Graph | undefined
 
   /** @param flush - Overwrite the caches before each sample */
-  constructor(device: Device, flush: boolean, by: 'graph' | 'launches') {
-    this.#device = device
+  constructor(
+    private readonly device: Device,
+    flush: boolean,
+    by: 'graph' | 'launches',
+  ) {
     this.#mode = by
     const bytes = Math.min(FLUSH_BYTES, Math.floor(device.limits.maxBufferBytes / 2))
     if (flush) this.#flushMemory = device.alloc(bytes, 'what flushes the caches')
@@ -104,13 +106,13 @@ export class Timer {
     const graph = this.#mode === 'graph' ? await this.#graph(batched) : undefined
     return async (n, isFlushed = true) => {
       const between = isFlushed ? this.#between : undefined
-      const times = await (graph ? graph.time(n, between) : this.#device.time(batched, n, between))
+      const times = await (graph ? graph.time(n, between) : this.device.time(batched, n, between))
       return times.map((t) => t / batch)
     }
   }
 
   async #graph(commands: readonly Command[]): Promise<Graph> {
-    const graph = await this.#device.graph(commands)
+    const graph = await this.device.graph(commands)
     this.#graphs.push(graph)
     return graph
   }

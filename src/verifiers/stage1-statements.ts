@@ -20,19 +20,11 @@ export interface Scope {
 }
 
 export class Verifier {
-  readonly #axes: ReadonlyMap<string, Axis>
-  readonly #buffers: ReadonlyMap<string, Buffer1>
-  readonly #declared: ReadonlySet<string>
-
   constructor(
-    axes: ReadonlyMap<string, Axis>,
-    buffers: ReadonlyMap<string, Buffer1>,
-    declared: ReadonlySet<string>,
-  ) {
-    this.#axes = axes
-    this.#buffers = buffers
-    this.#declared = declared
-  }
+    private readonly axes: ReadonlyMap<string, Axis>,
+    private readonly buffers: ReadonlyMap<string, Buffer1>,
+    private readonly declared: ReadonlySet<string>,
+  ) {}
 
   verifyBody(statements: readonly Stmt1[], outer: Scope): void {
     let scope = outer
@@ -43,7 +35,7 @@ export class Verifier {
           break
         case 'let':
           this.#expr(s.value, scope)
-          check(!this.#declared.has(s.name) && !scope.types.has(s.name), `let ${s.name} hides something`)
+          check(!this.declared.has(s.name) && !scope.types.has(s.name), `let ${s.name} hides something`)
           scope = { ...scope, types: new Map(scope.types).set(s.name, s.value.dtype) }
           break
         case 'if':
@@ -73,7 +65,7 @@ export class Verifier {
     const types = new Map(outer.types)
     const open = new Set(outer.open)
     for (const it of s.iters) {
-      const a = this.#axes.get(it.axis)
+      const a = this.axes.get(it.axis)
       check(a, `iterator ${it.name} is over ${it.axis}, which is no axis`)
       const parent = isStored(a) ? parentOf(a) : isAttached(a) ? a.parent : null
       check(
@@ -84,7 +76,7 @@ export class Verifier {
       for (const name of names) {
         check(!types.has(name), `iterator ${name} of ${s.name} hides something`)
         check(
-          name === it.axis || isFused(a) || isViewName(a, name) || !this.#declared.has(name),
+          name === it.axis || isFused(a) || isViewName(a, name) || !this.declared.has(name),
           `iterator ${name} hides something`,
         )
         types.set(name, 'index')
@@ -109,7 +101,7 @@ export class Verifier {
     )
     for (const t of targets) {
       this.#expr(t, scope)
-      check(this.#buffers.get(t.buffer)!.role !== 'in', `the input ${t.buffer} is written`)
+      check(this.buffers.get(t.buffer)!.role !== 'in', `the input ${t.buffer} is written`)
     }
     for (const v of values) this.#expr(v, scope)
   }
@@ -125,7 +117,7 @@ export class Verifier {
       const { dtype } = s.reducer.fields[k]!
       const value = s.values[k]!.dtype
       check(t.dtype === dtype, `${printExpr1(t)} is ${t.dtype} and is reduced as ${dtype}`)
-      const accumulated = builtin ? this.#buffers.get(t.buffer)!.accumulate : dtype
+      const accumulated = builtin ? this.buffers.get(t.buffer)!.accumulate : dtype
       check(value === dtype || value === accumulated, `${printExpr1(t)} is reduced with ${value}`)
     })
   }
@@ -140,7 +132,7 @@ export class Verifier {
           break
         }
         case 'load': {
-          const b = this.#buffers.get(x.buffer)
+          const b = this.buffers.get(x.buffer)
           check(b, `there is no buffer ${x.buffer}`)
           check(b.dtype === scalarType(x.dtype), `${b.name} is ${b.dtype} and used as ${x.dtype}`)
           check(b.axes.length === x.index.length, `${printExpr1(x)} has ${x.index.length} indices`)

@@ -36,7 +36,6 @@ export interface Known {
 const MOST_ENDS = 16
 
 export class Facts implements Bounds, FormPremises {
-  readonly #known: Known
   readonly #factors: ReadonlyMap<string, number>
   /** Upper bounds (exclusive), by the key of the expression. */
   readonly #ends: Map<string, readonly Expr[]>
@@ -52,8 +51,11 @@ export class Facts implements Bounds, FormPremises {
   #registers: ((e: Expr) => Register) | undefined
   #allEnds: ((e: Expr) => readonly Expr[]) | undefined
 
-  constructor(known: Known = {}, around?: Facts, assumptions: readonly Linear[] = []) {
-    this.#known = known
+  constructor(
+    private readonly known: Known = {},
+    around?: Facts,
+    assumptions: readonly Linear[] = [],
+  ) {
     this.#factors = factorsOf(this.ofSizes)
     this.#ends = new Map(around ? around.#ends : [])
     this.#least = new Map(around ? around.#least : [])
@@ -63,7 +65,7 @@ export class Facts implements Bounds, FormPremises {
   }
 
   get ofSizes(): readonly Fact[] {
-    return this.#known.sizes ?? []
+    return this.known.sizes ?? []
   }
 
   get tables(): ReadonlyMap<string, Table> {
@@ -71,16 +73,16 @@ export class Facts implements Bounds, FormPremises {
   }
 
   child(): Facts {
-    return new Facts(this.#known, this)
+    return new Facts(this.known, this)
   }
 
   with(sizes: readonly Fact[]): Facts {
     if (sizes.length === 0) return this
-    return new Facts({ ...this.#known, sizes: [...this.ofSizes, ...sizes] }, this)
+    return new Facts({ ...this.known, sizes: [...this.ofSizes, ...sizes] }, this)
   }
 
   assuming(sums: readonly Linear[]): Facts {
-    return new Facts(this.#known, this, sums)
+    return new Facts(this.known, this, sums)
   }
 
   /** Returns the facts about sizes where a condition holds. */
@@ -134,7 +136,7 @@ export class Facts implements Bounds, FormPremises {
 
   /** Returns the facts about sizes that a condition implies: sizes that are multiples of a constant. */
   multiples(cond: Expr): readonly Fact[] {
-    const named = (e: Expr): Expr => (e.kind === 'var' && this.#known.defined?.(e.name)) || e
+    const named = (e: Expr): Expr => (e.kind === 'var' && this.known.defined?.(e.name)) || e
     return conjuncts(named(cond)).flatMap((term): readonly Fact[] => {
       const c = named(term)
       if (c.kind !== 'binary') return []
@@ -153,7 +155,7 @@ export class Facts implements Bounds, FormPremises {
 
   /** Returns a divisor of an expression; 0 if it is always 0. */
   readonly divisor: (e: Expr) => number = divisorsBy((leaf): number => {
-    const value = leaf.kind === 'var' ? this.#known.defined?.(leaf.name) : undefined
+    const value = leaf.kind === 'var' ? this.known.defined?.(leaf.name) : undefined
     if (value) return this.divisor(value)
     return leaf.kind === 'var' ? (this.#factors.get(leaf.name) ?? 1) : 1
   })
@@ -178,21 +180,21 @@ export class Facts implements Bounds, FormPremises {
       const ends = this.#knownEnds(x).flatMap((n) => (n.kind === 'const' ? [n.value - 1] : []))
       const least = this.#leastOf(x)
       if (ends.length === 0 && least === undefined)
-        return this.#known.ofData?.(x) ? { ofData: true } : undefined
+        return this.known.ofData?.(x) ? { ofData: true } : undefined
       const within = [least ?? LOWEST, Math.min(HIGHEST, ...ends)] as const
-      const isCoordinate = this.#coordinates.has(keyOf(x)) || this.#known.end?.(x) !== undefined
+      const isCoordinate = this.#coordinates.has(keyOf(x)) || this.known.end?.(x) !== undefined
       return isCoordinate ? { within, ofData: false } : { within }
     })
     return this.#registers(e)
   }
 
   #leastOf(e: Expr): number | undefined {
-    return this.#least.get(keyOf(e)) ?? (this.#known.end?.(e) ? 0 : undefined)
+    return this.#least.get(keyOf(e)) ?? (this.known.end?.(e) ? 0 : undefined)
   }
 
   #knownEnds(e: Expr): readonly Expr[] {
     const known = this.#ends.get(keyOf(e)) ?? []
-    const end = this.#known.end?.(e)
+    const end = this.known.end?.(e)
     return end ? [...known, end] : known
   }
 

@@ -105,21 +105,21 @@ export const rangeChecks = memoize((plan: Kernel3): readonly RangeCheck[] => {
 })
 
 class Walk {
-  readonly #launch: Launch
   readonly #ranges: Ranges
   /** The users' names of loops. */
   readonly #named = new Map<string, Expr>()
 
   /** Index arrays, whose elements are i32 for any width of the type `index`. */
   readonly #arrays: ReadonlySet<string>
-  readonly #add: (when: readonly End[], of: Role, over: Over) => void
   /** Numbers that must be positive for the current statements to run. */
   #when: readonly End[] = []
 
-  constructor(plan: Kernel3, launch: Launch, add: (when: readonly End[], of: Role, over: Over) => void) {
-    this.#launch = launch
+  constructor(
+    plan: Kernel3,
+    private readonly launch: Launch,
+    private readonly add: (when: readonly End[], of: Role, over: Over) => void,
+  ) {
     this.#ranges = new Ranges(plan.params, plan.buffers)
-    this.#add = add
     const buffers = [...plan.buffers, ...allocations(launch.body).values()]
     this.#arrays = new Set(
       buffers.filter((b) => b.role === 'index' && b.scope !== 'register').map((b) => b.name),
@@ -128,14 +128,14 @@ class Walk {
 
   run(): void {
     const scope = scopeOf()
-    const blocks = this.#launch.grid.map((e, k) =>
+    const blocks = this.launch.grid.map((e, k) =>
       this.#exact(e, scope, { what: `the number of blocks on ${THREAD_AXES[k]!}`, isCount: true }),
     )
-    const threads = this.#launch.block.map((n) => symbolic(constantEnd(n), constantEnd(n)))
+    const threads = this.launch.block.map((n) => symbolic(constantEnd(n), constantEnd(n)))
     for (const [k, x] of [...blocks, ...threads].entries()) this.#ranges.iterate(scope, THREAD_AXES[k]!, x)
     this.#under(
       blocks.map((b) => b.hi),
-      () => this.#body(this.#launch.body, scope),
+      () => this.#body(this.launch.body, scope),
     )
   }
 
@@ -213,7 +213,7 @@ class Walk {
   }
 
   #check(of: Role, overs: readonly Over[]): void {
-    for (const over of overs) this.#add(this.#when, of, { ...over, expr: this.#written(over.expr) })
+    for (const over of overs) this.add(this.#when, of, { ...over, expr: this.#written(over.expr) })
   }
 
   /** Returns the expression without names of the launch. */

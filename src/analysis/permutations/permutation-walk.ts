@@ -43,8 +43,6 @@ interface Use {
 type Lets = ReadonlyMap<string, Expr>
 
 export class PermutationWalk {
-  readonly #kernel: Kernel1
-  readonly #only: Iteration | null
   readonly #axes: ReadonlyMap<string, Axis>
   readonly #buffers: ReadonlyMap<string, Buffer1>
   readonly #dims = new Map<string, readonly Alike[]>()
@@ -54,9 +52,10 @@ export class PermutationWalk {
    * @param only an iteration to restrict the traversal to: other code counts only if it decides which of the
    * iteration's steps run; null for the whole kernel
    */
-  constructor(kernel: Kernel1, only: Iteration | null) {
-    this.#kernel = kernel
-    this.#only = only
+  constructor(
+    private readonly kernel: Kernel1,
+    private readonly only: Iteration | null,
+  ) {
     this.#axes = new Map(kernel.axes.map((a) => [a.name, a]))
     this.#buffers = new Map(kernel.buffers.map((b) => [b.name, b]))
   }
@@ -65,7 +64,7 @@ export class PermutationWalk {
   dimensions(): ReadonlyMap<string, readonly Alike[]> {
     for (let known = -1; known !== this.#levels.size; ) {
       known = this.#levels.size
-      for (const b of this.#kernel.buffers) if (b.axes.some((a) => this.#levels.has(a))) this.#dimsOf(b)
+      for (const b of this.kernel.buffers) if (b.axes.some((a) => this.#levels.has(a))) this.#dimsOf(b)
     }
     return this.#dims
   }
@@ -82,8 +81,8 @@ export class PermutationWalk {
         lets = new Map(lets).set(s.name, substitute(s.value, lets))
         continue
       }
-      const here = inside || this.#only === null || s === this.#only
-      if (!here && !someStmt1([s], (x) => x === this.#only)) continue
+      const here = inside || this.only === null || s === this.only
+      if (!here && !someStmt1([s], (x) => x === this.only)) continue
       const use = (what: Use['what'], e: Expr, of: readonly Open[]): void =>
         this.#use(substitute(e, lets), of, { what, shown: null, span: s.span, seen: new Set() })
       if (s.kind === 'iterate') {

@@ -40,7 +40,6 @@ interface ValueWhere {
 }
 
 export class KnownValues {
-  readonly #mask: Buffer1 | null
   readonly #everywhere: KnownValues | null
   readonly #states = new Map<string, readonly State[]>()
 
@@ -48,8 +47,11 @@ export class KnownValues {
    * @param mask null for the values of all elements @param kept only tensors that keep their initial value, so that the
    * result holds even if writing statements are removed
    */
-  constructor(kernel: Kernel1, mask: Buffer1 | null, kept: boolean) {
-    this.#mask = mask
+  constructor(
+    kernel: Kernel1,
+    private readonly mask: Buffer1 | null,
+    kept: boolean,
+  ) {
     this.#everywhere = mask ? new KnownValues(kernel, null, kept) : null
     const writes = writesOf(kernel)
     for (const buffer of kernel.buffers) {
@@ -97,7 +99,7 @@ export class KnownValues {
   }
 
   #valueAt(l: Load, at: readonly Expr[], w: Write): State['now'] {
-    if (l.buffer === this.#mask?.name && sameIndex(l.index, at)) return this.#mask.fill
+    if (l.buffer === this.mask?.name && sameIndex(l.index, at)) return this.mask.fill
     const s = this.#stateAt(l, at)
     if (s && s.now !== 'live')
       return s.now === s.buffer.fill || s.now === 'pending' || w.inside.has(keyOf(l)) ? s.now : 'live'

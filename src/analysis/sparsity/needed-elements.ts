@@ -38,12 +38,14 @@ interface State {
 }
 
 export class NeededElements {
-  readonly #kept: KnownValues
   readonly #states = new Map<string, readonly State[]>()
 
   /** @param kept values that hold whatever statements are removed */
-  constructor(kernel: Kernel1, mask: Buffer1 | null, kept: KnownValues) {
-    this.#kept = kept
+  constructor(
+    kernel: Kernel1,
+    mask: Buffer1 | null,
+    private readonly kept: KnownValues,
+  ) {
     const writes = writesOf(kernel)
     const byAxes = readByAxes(kernel)
     for (const buffer of kernel.buffers) {
@@ -100,7 +102,7 @@ export class NeededElements {
 
   /** Returns whether a statement has no visible effect where the mask has its fill value at `at`. */
   #changesNothing(w: Write, at: readonly Expr[]): boolean {
-    const known = this.#kept.at(at, w)
+    const known = this.kept.at(at, w)
     return comesToNothing(w, known) || w.targets.every((t) => this.isLeft(t, at))
   }
 
@@ -113,7 +115,7 @@ export class NeededElements {
 
   #needIn({ by, start }: State, l: Load, w: Write): Need | null {
     const at = maskedAt(l, by)
-    const known = this.#kept.at(at, w)
+    const known = this.kept.at(at, w)
     const given = givenBy(w, known)
     if (given.length === 0) return null
     const key = keyOf(l)

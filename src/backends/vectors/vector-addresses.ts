@@ -107,15 +107,12 @@ export interface Element {
 
 /** Every write changes the version of the elements that it may overwrite. */
 export class MemoryVersions {
-  readonly #written: ReadonlySet<string>
   readonly #writeCounts = new Map<string, number>()
   /** Constants of the elements written, by buffer and base. */
   readonly #writtenConstants = new Map<string, Set<number>>()
   readonly #elementWrites = new Map<string, number>()
 
-  constructor(written: ReadonlySet<string>) {
-    this.#written = written
-  }
+  constructor(private readonly written: ReadonlySet<string>) {}
 
   /**
    * Version of an element: equal versions mean equal values; `undefined` if the element itself was written. Stores to other
@@ -125,9 +122,9 @@ export class MemoryVersions {
     const { buffer, index } = e.load
     // An index that is loaded from memory may change with every write to that memory.
     const indexVersions = buffersIn(index[0]!)
-      .filter((b) => this.#written.has(b))
+      .filter((b) => this.written.has(b))
       .map((b) => this.#writeCounts.get(b) ?? 0)
-    if (!this.#written.has(buffer)) return indexVersions.join()
+    if (!this.written.has(buffer)) return indexVersions.join()
     if (this.#writtenConstants.get(e.key)?.has(e.constant)) return undefined
     return [
       (this.#writeCounts.get(buffer) ?? 0) - (this.#elementWrites.get(e.key) ?? 0),

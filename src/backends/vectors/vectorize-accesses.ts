@@ -74,7 +74,6 @@ type NamedElements = Map<string, { readonly element: Expr; readonly from: number
 
 class Vectorizer {
   readonly #buffers: Map<string, Buffer>
-  readonly #widths: Widths
   readonly #addresses: Addresses
   #count = 0
   readonly #written: ReadonlySet<string>
@@ -84,9 +83,12 @@ class Vectorizer {
   /** Arrays that instructions access by name, so that they remain arrays of elements. */
   readonly #instrArrays = new Set<string>()
 
-  constructor(launch: Launch, plan: Kernel3, widths: Widths) {
+  constructor(
+    launch: Launch,
+    plan: Kernel3,
+    private readonly widths: Widths,
+  ) {
     this.#buffers = buffersByName(plan.buffers, launch.body)
-    this.#widths = widths
     this.#addresses = new Addresses(launch.body, plan.facts)
     this.#written = writesOf(launch.body)
     for (const { atomic, targets, reducer } of stmtsOf(launch.body, 'reduce'))
@@ -114,13 +116,13 @@ class Vectorizer {
 
   #vectorWidths(buffer: string): readonly number[] {
     const b = this.#buffers.get(buffer)
-    if (b?.scope === 'register') return this.#widths.instructions && isPacked(b) ? [2] : []
+    if (b?.scope === 'register') return this.widths.instructions && isPacked(b) ? [2] : []
     if (!b || this.#instrArrays.has(buffer)) return []
     // Buffers with scalar atomics are declared as atomic elements, which excludes vectors. Vector atomics need no declaration.
     const isElementwise = [...(this.#atomic.get(buffer) ?? [])].some(
-      (op) => this.#widths.atomicWidths(b, op).length === 0,
+      (op) => this.widths.atomicWidths(b, op).length === 0,
     )
-    return isElementwise ? [] : this.#widths.widths(b)
+    return isElementwise ? [] : this.widths.widths(b)
   }
 
   #element(l: Load | Store): Element | undefined {
@@ -139,7 +141,7 @@ class Vectorizer {
     list.forEach((s, k) => {
       if (s.kind !== 'while')
         for (const e of exprsOf(s))
-          visitLoads(e, this.#widths.eagerOps !== undefined, (l) => {
+          visitLoads(e, this.widths.eagerOps !== undefined, (l) => {
             const x = this.#element(l)
             const state = x && versions.version(x)
             // Reading a packed element of a register needs no memory access.
@@ -203,7 +205,7 @@ class Vectorizer {
 
   /** Start of a vector as vector index times width, if arrays hold vectors: addresses then differ by constants only. */
   #vectorStart(index: Expr, width: number): Expr {
-    const vectorIndex = this.#widths.storesVectors ? this.#addresses.vectorIndex(index, width) : undefined
+    const vectorIndex = this.widths.storesVectors ? this.#addresses.vectorIndex(index, width) : undefined
     return vectorIndex ? mul(vectorIndex, int(width)) : index
   }
 
@@ -219,7 +221,7 @@ class Vectorizer {
       const target = r.targets[0]!
       const buffer = this.#buffers.get(target.buffer)
       const alignment = this.#addresses.alignment({ ...this.#addresses.sum(target.index[0]!), constant: 0 })
-      const widths = buffer ? this.#widths.atomicWidths(buffer, r.reducer.name) : []
+      const widths = buffer ? this.widths.atomicWidths(buffer, r.reducer.name) : []
       return widths.filter((w) => alignment % w === 0)
     },
   }

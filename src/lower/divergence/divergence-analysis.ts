@@ -25,13 +25,14 @@ export class Varying {
   readonly #axes = new Map<string, Set<ThreadAxis | 'memory'>>([[MEMORY, new Set([MEMORY])]])
   readonly #registers: ReadonlySet<string>
   readonly #written: ReadonlySet<string>
-  readonly #threads: ReadonlyMap<ThreadAxis, number>
   readonly #mentioned = new Map<Expr, ReadonlySet<string>>()
   #changed = false
 
   /** `threads`: the number of threads of the launch on each axis. */
-  constructor(body: Body, threads: ReadonlyMap<ThreadAxis, number>) {
-    this.#threads = threads
+  constructor(
+    body: Body,
+    private readonly threads: ReadonlyMap<ThreadAxis, number>,
+  ) {
     this.#written = writesOf(body)
     for (const axis of threads.keys()) this.#add(axis, [axis])
     this.#registers = allocatedNames(body, 'register')
@@ -83,7 +84,7 @@ export class Varying {
   }
 
   #alone(axis: ThreadAxis): boolean {
-    return (this.#threads.get(axis) ?? 2) <= 1
+    return (this.threads.get(axis) ?? 2) <= 1
   }
 
   /** Names of the variables, registers and hardware indices in `e`. */
@@ -142,7 +143,7 @@ export class Varying {
       return new Set([...guards, ...rounds])
     }
     this.#add(l.var, this.#alone(axis) ? [] : [axis])
-    const whole = l.extent.kind === 'const' && l.extent.value === this.#threads.get(axis)
+    const whole = l.extent.kind === 'const' && l.extent.value === this.threads.get(axis)
     return new Set([...guards, ...(whole ? [] : [axis])])
   }
 }

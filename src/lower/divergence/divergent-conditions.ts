@@ -20,21 +20,18 @@ export const isCooperative = (s: Stmt): boolean =>
 
 /** Places statements under conditions, according to the divergence analysis. */
 export class Conditions {
-  readonly #varying: Varying
-  readonly #names: Names
-
-  constructor(varying: Varying, names: Names) {
-    this.#varying = varying
-    this.#names = names
-  }
+  constructor(
+    private readonly varying: Varying,
+    private readonly names: Names,
+  ) {}
 
   divergent(e: Expr): boolean {
-    return this.#varying.differs(e)
+    return this.varying.differs(e)
   }
 
   /** Returns true if `e` may differ between threads of one row of the block. */
   #splitsRows(e: Expr): boolean {
-    return this.#varying.differs(e, 'thread.x')
+    return this.varying.differs(e, 'thread.x')
   }
 
   /** Returns `body` under all the conditions, with barriers outside of divergent ones. */
@@ -65,12 +62,12 @@ export class Conditions {
    * placement of barriers.
    */
   agreed(value: Expr, body: Body): { readonly before: Body; readonly value: Expr } {
-    if (!blockMeets(body) || !this.#varying.of(value).has('memory')) return { before: [], value }
-    const broadcast = this.#names.fresh('agreed')
-    const slot = local(this.#names.fresh('agreed_shared'), 'i32', [], 'shared')
+    if (!blockMeets(body) || !this.varying.of(value).has('memory')) return { before: [], value }
+    const broadcast = this.names.fresh('agreed')
+    const slot = local(this.names.fresh('agreed_shared'), 'i32', [], 'shared')
     const truth = value.dtype === 'bool'
     // Conjuncts that do not read written memory stay visible, because they prove that indices are in range.
-    const readFree = truth ? conjuncts(value).filter((e) => !this.#varying.of(e).has('memory')) : []
+    const readFree = truth ? conjuncts(value).filter((e) => !this.varying.of(e).has('memory')) : []
     const word = truth ? select(value, int(1), int(0)) : value
     return {
       before: [
@@ -122,13 +119,13 @@ export class Conditions {
    * elements, and an inactive thread would leave its iterations undone.
    */
   #conditionsOfAll(cond: Expr, loop: For): Expr[] {
-    return conjuncts(cond).filter((c) => !loop.along?.some((axis) => this.#varying.of(c).has(axis)))
+    return conjuncts(cond).filter((c) => !loop.along?.some((axis) => this.varying.of(c).has(axis)))
   }
 
   /** Returns true if a condition differs at most along thread.x, so that a row runs a loop independently of other rows. */
   #ofLanes(cond: Expr): boolean {
     return conjuncts(cond).every(
-      (c) => !this.#varying.differs(c, 'thread.y') && !this.#varying.differs(c, 'thread.z'),
+      (c) => !this.varying.differs(c, 'thread.y') && !this.varying.differs(c, 'thread.z'),
     )
   }
 

@@ -56,26 +56,22 @@ const WORTH_MOVING = 1
 const WORTH_SHARING = 1.5
 
 class Scope {
-  readonly parent: Scope | null
   /** `lazy`: a branch of an expression, which cannot contain statements. */
   readonly kind: 'body' | 'if' | 'lazy'
   readonly binds: ReadonlySet<string>
-  readonly conditionVars: ReadonlySet<string>
   /** Key of an expression whose home is this scope → its users. */
   readonly users = new Map<string, Set<string>>()
   readonly named = new Map<string, Expr>()
   readonly lets: Stmt[] = []
 
   constructor(
-    parent: Scope | null,
+    readonly parent: Scope | null,
     kind: Scope['kind'],
     binds: Iterable<string> = [],
-    conditionVars: ReadonlySet<string> = new Set(),
+    readonly conditionVars: ReadonlySet<string> = new Set(),
   ) {
-    this.parent = parent
     this.kind = kind
     this.binds = new Set(binds)
-    this.conditionVars = conditionVars
   }
 
   /** The innermost scope of statements that contains this scope. */
@@ -96,23 +92,23 @@ export function eliminateCommonSubexpressions(
 }
 
 class Hoister {
-  readonly #accesses: ProtectedAccesses
-  readonly #names: Names
   /** Scopes in traversal order: the analysis creates them, the rewrite reads them in the same order. */
   readonly #scopes: Scope[] = []
   #next = 0
   #statements = 0
   readonly #isMovable: (e: Expr) => boolean
 
-  constructor(body: Body, names: Names, accesses: ProtectedAccesses) {
-    this.#accesses = accesses
+  constructor(
+    body: Body,
+    private readonly names: Names,
+    private readonly accesses: ProtectedAccesses,
+  ) {
     const mutable = new Set([...writesOf(body), ...allocatedNames(body)])
     this.#isMovable = perExpr<boolean>(
       (e, isMovable) =>
         !((e.kind === 'load' || e.kind === 'search') && mutable.has(e.buffer)) &&
         children(e).every(isMovable),
     )
-    this.#names = names
   }
 
   run(body: Body): Body {
@@ -147,7 +143,7 @@ class Hoister {
       if (s.kind === 'let') here = this.#open(here, 'body', [s.name])
       else if (s.kind === 'for') this.#analyse(s.body, this.#open(here, 'body', [s.var]))
       else if (s.kind === 'if') {
-        const vars = this.#accesses.protects(s.cond)
+        const vars = this.accesses.protects(s.cond)
         const then = this.#open(here, 'if', [], vars)
         this.#analyse(s.then, then)
         const otherwise = this.#open(here, 'if', [], vars)
@@ -182,7 +178,7 @@ class Hoister {
     if (operands.length === 0) return
     const first = operands[0]!
     visit(first, scope)
-    const inner = isLazy(e) ? new Scope(scope, 'lazy', [], this.#accesses.protects(first)) : scope
+    const inner = isLazy(e) ? new Scope(scope, 'lazy', [], this.accesses.protects(first)) : scope
     for (let k = 1; k < operands.length; k++) visit(operands[k]!, inner)
   }
 
@@ -193,7 +189,7 @@ class Hoister {
     const leaves = (s: Scope): boolean => {
       for (const v of s.binds) if (vars.has(v)) return false
       if (s.kind === 'body') return true
-      const [accessed, divided] = [this.#accesses.ofLoads(e), this.#accesses.ofDivisors(e)]
+      const [accessed, divided] = [this.accesses.ofLoads(e), this.accesses.ofDivisors(e)]
       for (const v of s.conditionVars) if (accessed.has(v) || divided.has(v)) return false
       return true
     }
@@ -222,8 +218,7 @@ class Hoister {
         pending.push({ scope: here, stmts: rest })
       } else if (t.kind === 'for') {
         // The trip count is computed once, not before every iteration.
-        const extent =
-          children(t.extent).length === 0 ? t.extent : variable(this.#names.fresh(`${t.var}_end`))
+        const extent = children(t.extent).length === 0 ? t.extent : variable(this.names.fresh(`${t.var}_end`))
         if (extent.kind === 'var' && extent !== t.extent) rest.push(define(extent.name, t.extent))
         rest.push(stmt({ ...t, extent, body: this.#rewrite(t.body, this.#take()) }))
       } else if (t.kind === 'if') {
@@ -246,7 +241,7 @@ class Hoister {
       const shared = (home.users.get(key)?.size ?? 0) > 1
       if ((moved && costOf(e) >= WORTH_MOVING) || (shared && costOf(e) >= WORTH_SHARING)) {
         const value = this.#rebuild(e, home)
-        const name = this.#names.fresh(nameFor(e))
+        const name = this.names.fresh(nameFor(e))
         const v = variable(name, e.dtype)
         home.lets.push(define(name, value))
         home.named.set(key, v)

@@ -104,22 +104,18 @@ function isLarge(exprs: readonly Expr[], most: number): boolean {
 }
 
 class Sharing {
-  readonly #statement: Stmt
-  readonly #buffers: ReadonlyMap<string, Buffer>
-  readonly #names: Names
   readonly #uses = new Map<Expr, number>()
   /** Nodes that are evaluated whenever the statement is. */
   readonly #certain = new Set<Expr>()
   readonly #lets: Stmt[] = []
 
-  readonly #branches: boolean
-
   /** `branches`: also name lazily evaluated operands. */
-  constructor(statement: Stmt, buffers: ReadonlyMap<string, Buffer>, names: Names, branches: boolean) {
-    this.#statement = statement
-    this.#branches = branches
-    this.#buffers = buffers
-    this.#names = names
+  constructor(
+    private readonly statement: Stmt,
+    private readonly buffers: ReadonlyMap<string, Buffer>,
+    private readonly names: Names,
+    private readonly branches: boolean,
+  ) {
     const roots = exprsOf(statement)
     const seen = new Set<Expr>()
     for (const e of roots) {
@@ -139,11 +135,11 @@ class Sharing {
     const named = perExpr<Expr>((e, recurse) => {
       const certain = this.#certain.has(e)
       const node = withChildren(e, children(e).map(recurse))
-      if (!certain && !this.#branches) return node
+      if (!certain && !this.branches) return node
       const rebuilt = certain ? node : this.#anywhere(node)
       return this.#uses.get(e)! > 1 && treeSize(e) >= WORTH_A_NAME ? this.#named(rebuilt) : rebuilt
     })
-    const out = mapExprs(this.#statement, named)
+    const out = mapExprs(this.statement, named)
     return [...this.#lets, out]
   }
 
@@ -153,7 +149,7 @@ class Sharing {
 
   #named(value: Expr): Expr {
     if (children(value).length === 0) return value
-    const name = this.#names.fresh(value.kind === 'load' ? `${value.buffer}_at` : 'value')
+    const name = this.names.fresh(value.kind === 'load' ? `${value.buffer}_at` : 'value')
     this.#lets.push(define(name, value))
     return variable(name, value.dtype)
   }
@@ -166,13 +162,13 @@ class Sharing {
       return select(eq(by, constant(0, by.dtype)), zero, binary(e.op, e.a, by, e.span))
     }
     if (e.kind === 'search') {
-      const [words] = this.#buffers.get(e.buffer)!.shape
+      const [words] = this.buffers.get(e.buffer)!.shape
       const length = mul(words!, int(32 / (e.bits ?? 32)))
       const cut = (x: Expr): Expr => min(max(x, int(0)), length)
       return withChildren(e, [cut(e.lo), cut(e.hi), e.value])
     }
     if (e.kind !== 'load') return e
-    const { shape } = this.#buffers.get(e.buffer)!
+    const { shape } = this.buffers.get(e.buffer)!
     const index = e.index.map((x) => this.#named(x))
     const there = index
       .flatMap((x, d) => [ge(x, int(0)), lt(x, shape[d]!)])

@@ -26,26 +26,16 @@ interface ElementAccess extends TileAccess {
 }
 
 export class ElementLoops {
-  readonly #lanes: Lanes
-  readonly #buffers: ReadonlyMap<string, Buffer>
-  readonly #loops: ReadonlyMap<string, For>
-  readonly #names: Names
-
   constructor(
-    lanes: Lanes,
-    buffers: ReadonlyMap<string, Buffer>,
-    loops: ReadonlyMap<string, For>,
-    names: Names,
-  ) {
-    this.#lanes = lanes
-    this.#buffers = buffers
-    this.#loops = loops
-    this.#names = names
-  }
+    private readonly lanes: Lanes,
+    private readonly buffers: ReadonlyMap<string, Buffer>,
+    private readonly loops: ReadonlyMap<string, For>,
+    private readonly names: Names,
+  ) {}
 
   /** Throws `schedule/across-lanes` for a statement that uses a single element of a tile on its own. */
   rejectPartialAccess(s: Stmt): never {
-    return rejectOrder(s, this.#accesses([s]), this.#loops)
+    return rejectOrder(s, this.#accesses([s]), this.loops)
   }
 
   /** Returns true for a loop over elements of a tile, or a statement that uses tiles of one element. */
@@ -56,7 +46,7 @@ export class ElementLoops {
   }
 
   #memory(buffer: string): Memory | undefined {
-    return this.#lanes.buffers.has(buffer) ? this.#buffers.get(buffer)?.memory : undefined
+    return this.lanes.buffers.has(buffer) ? this.buffers.get(buffer)?.memory : undefined
   }
 
   #accesses(body: Body): readonly ElementAccess[] {
@@ -71,7 +61,7 @@ export class ElementLoops {
     const accesses = this.#accesses([root])
     const memory = largest(accesses)
     const dims = this.#walkers(root, accesses, memory)
-    const slot = this.#names.fresh('slot')
+    const slot = this.names.fresh('slot')
     const here = new Map([
       [LANE, laneOf(memory)],
       [SLOT, variable(slot)],
@@ -94,7 +84,7 @@ export class ElementLoops {
         if (element) values.set(s.var, element)
         starts.set(s.var, int(0))
       } else {
-        const tile = this.#names.fresh(s.var)
+        const tile = this.names.fresh(s.var)
         tiles.set(s.var, tile)
         const start: Expr = { kind: 'binary', op: 'mul', a: variable(tile), b: int(t), dtype: 'index' }
         starts.set(s.var, start)
@@ -140,7 +130,7 @@ export class ElementLoops {
     for (const a of all)
       along(a).forEach((v, d) => {
         if (memory.shape[d] === 1) return
-        if (v === undefined || (dims.has(v) && dims.get(v) !== d)) rejectOrder(root, all, this.#loops)
+        if (v === undefined || (dims.has(v) && dims.get(v) !== d)) rejectOrder(root, all, this.loops)
         dims.set(v, d)
       })
     if (dims.size !== memory.shape.filter((n) => n > 1).length)
@@ -183,10 +173,10 @@ export class ElementLoops {
       return undefined
     }
     const index = s.kind === 'store' ? place(s.buffer, s.index) : undefined
-    const b = s.kind === 'store' ? this.#buffers.get(s.buffer) : undefined
+    const b = s.kind === 'store' ? this.buffers.get(s.buffer) : undefined
     const one = s.kind === 'store' && [...dims.keys()].every((v) => !mentions(s.value, v))
     const memory = b?.memory
-    if (s.kind !== 'store' || !index || !memory || !one || readsTiles(s, this.#lanes))
+    if (s.kind !== 'store' || !index || !memory || !one || readsTiles(s, this.lanes))
       return rejectOpaqueTile(s, `elements of a tile are seen by instructions alone`)
     if (fills.length === 0) return rejectOpaqueTile(s, `${memory.name} does not say how a tile is filled`)
     const tile: CallPiece = { kind: 'slot', buffer: s.buffer, index, mode: 'write' }

@@ -110,23 +110,20 @@ function collectExtents(body: Body): Extents {
 }
 
 class Binder {
-  readonly #extents: Extents
-  readonly #body: Body
   readonly #local: ReadonlyMap<string, Buffer>
   readonly #lanes: Lanes
 
-  readonly #conditions: Conditions
-
-  constructor(extents: Extents, body: Body, conditions: Conditions) {
-    this.#conditions = conditions
-    this.#extents = extents
-    this.#body = body
+  constructor(
+    private readonly extents: Extents,
+    private readonly body: Body,
+    private readonly conditions: Conditions,
+  ) {
     this.#lanes = lanesIn(body)
     this.#local = allocations(body)
   }
 
   run(): Body {
-    return this.#list(this.#body, new Set())
+    return this.#list(this.body, new Set())
   }
 
   #list(body: Body, on: ReadonlySet<ThreadAxis>): Body {
@@ -136,7 +133,7 @@ class Binder {
   #statement(s: Stmt, on: ReadonlySet<ThreadAxis>): Body {
     const owners = this.#owners(s, on)
     if (owners.length > 0)
-      return this.#conditions.onOwners(
+      return this.conditions.onOwners(
         all(owners.map((a) => eq(builtin(a), int(0)))),
         this.#statement(s, new Set([...on, ...owners])),
       )
@@ -147,7 +144,7 @@ class Binder {
         if (s.cond.kind === 'const') return this.#list(s.cond.value !== 0 ? s.then : s.else, on)
         const then = this.#list(s.then, on)
         const otherwise = this.#list(s.else, on)
-        return this.#conditions.choose(s.cond, then, otherwise)
+        return this.conditions.choose(s.cond, then, otherwise)
       }
       default:
         return [s]
@@ -157,19 +154,19 @@ class Binder {
   #loop(loop: For, on: ReadonlySet<ThreadAxis>): Body {
     if (loop.mode.kind !== 'bind') {
       const body = this.#list(loop.body, loop.cooperative ? new Set(THREAD_AXES) : on)
-      const rounds = this.#conditions.agreed(loop.extent, body)
+      const rounds = this.conditions.agreed(loop.extent, body)
       return [
         ...rounds.before,
         stmt({
           ...loop,
           extent: rounds.value,
           guards: [],
-          body: this.#conditions.guard(loop.guards, this.#conditions.inRounds(loop, body)),
+          body: this.conditions.guard(loop.guards, this.conditions.inRounds(loop, body)),
         }),
       ]
     }
     const axis = loop.mode.to
-    const whole = this.#extents.get(axis)!
+    const whole = this.extents.get(axis)!
     // An axis of one thread has index 0, so its conditions are uniform.
     const index = levelOf(axis) === 'thread' && sameExpr(whole, int(1)) ? int(0) : builtin(axis)
     const map = new Map<string, Expr>([[loop.var, index]])
@@ -177,7 +174,7 @@ class Binder {
     const inner = substituteStmts(loop.body, map)
     const guards = (substituteStmts([{ ...loop, body: [] }], map)[0] as For).guards
     const range = sameExpr(whole, loop.extent) ? [] : [lt(index, loop.extent)]
-    return this.#conditions.guard([...range, ...guards], this.#list(inner, new Set([...on, axis])))
+    return this.conditions.guard([...range, ...guards], this.#list(inner, new Set([...on, axis])))
   }
 
   /**
@@ -191,7 +188,7 @@ class Binder {
       if (x.kind === 'for' && x.mode.kind === 'bind') inside.add(x.mode.to)
     })
     if (isWarpCollective(s, this.#lanes)) inside.add('thread.x')
-    const idle = THREAD_AXES.filter((a) => this.#extents.has(a) && !on.has(a) && !inside.has(a))
+    const idle = THREAD_AXES.filter((a) => this.extents.has(a) && !on.has(a) && !inside.has(a))
     if (idle.length === 0 || hasBarrier([s]) || isCooperative(s)) return []
     const local = allocatedNames([s])
     const written = accessesOf([s]).filter((a) => a.mode === 'write' && !local.has(a.buffer))

@@ -60,14 +60,11 @@ interface Truth {
 
 /** Statements to run before a statement, so that its expressions contain no searches. */
 class Before {
-  readonly #names: Names
   /** Registers for results of conditional searches. */
   readonly #registers: Stmt[] = []
   readonly #always: Run = { parts: [], known: new Map() }
 
-  constructor(names: Names) {
-    this.#names = names
-  }
+  constructor(private readonly names: Names) {}
 
   get body(): Body {
     return [...this.#registers, ...bodyOf(this.#always)]
@@ -111,13 +108,13 @@ class Before {
     return { ...b, value: withChildren(e, [a.value, b.value]) }
   }
 
-  #result(s: Search, run: Run, name = this.#names.fresh('found')): Expr {
+  #result(s: Search, run: Run, name = this.names.fresh('found')): Expr {
     if (run === this.#always) {
-      run.parts.push(...emit(s, this.#names, (at) => define(name, at)))
+      run.parts.push(...emit(s, this.names, (at) => define(name, at)))
       return variable(name)
     }
     this.#registers.push(alloc(positionRegister(name)), store(name, [int(0)], int(0)))
-    run.parts.push(...emit(s, this.#names, (at) => store(name, [int(0)], at)))
+    run.parts.push(...emit(s, this.names, (at) => store(name, [int(0)], at)))
     return load(name, [int(0)])
   }
 }

@@ -89,20 +89,17 @@ interface Before {
 }
 
 class Numbering {
-  readonly #scalars: ReadonlyMap<string, Buffer>
-  readonly #candidates: ReadonlySet<string>
-  readonly #names: Names
   readonly #classes = new Map<Loop, readonly Class[]>()
   readonly #numbers = new Map<string, Value>()
   readonly #lets = new Map<string, Value>()
   readonly #constants = new Map<Value, Expr>()
   #next = 0
 
-  constructor(scalars: ReadonlyMap<string, Buffer>, candidates: ReadonlySet<string>, names: Names) {
-    this.#scalars = scalars
-    this.#candidates = candidates
-    this.#names = names
-  }
+  constructor(
+    private readonly scalars: ReadonlyMap<string, Buffer>,
+    private readonly candidates: ReadonlySet<string>,
+    private readonly names: Names,
+  ) {}
 
   /** Solves the classes of all loops, and returns the registers that duplicate an earlier register of their class. */
   repeated(body: Body): ReadonlySet<string> {
@@ -127,11 +124,11 @@ class Numbering {
     const allocated: string[] = []
     for (const s of body) {
       const t = leaving ? this.#reading(s, state, leaving) : s
-      if (s.kind === 'alloc' && this.#scalars.has(s.buffer.name)) {
+      if (s.kind === 'alloc' && this.scalars.has(s.buffer.name)) {
         allocated.push(s.buffer.name)
         state.set(s.buffer.name, this.#fresh())
         if (!leaving?.left.has(s.buffer.name)) out.push(t)
-      } else if (s.kind === 'store' && this.#scalars.has(s.buffer)) {
+      } else if (s.kind === 'store' && this.scalars.has(s.buffer)) {
         state.set(s.buffer, s.unconditional ? this.#fresh() : this.#valueOf(s.value, state))
         if (!leaving?.left.has(s.buffer)) out.push(t)
       } else if (s.kind === 'if') {
@@ -188,8 +185,8 @@ class Numbering {
    * the classes.
    */
   #solve(s: Loop, written: readonly string[], state: State): void {
-    const candidates = written.filter((v) => this.#candidates.has(v))
-    let classes = classesBy(candidates, (v) => `${this.#scalars.get(v)!.dtype} ${state.get(v)}`)
+    const candidates = written.filter((v) => this.candidates.has(v))
+    let classes = classesBy(candidates, (v) => `${this.scalars.get(v)!.dtype} ${state.get(v)}`)
     for (;;) {
       this.#classes.set(s, classes)
       const inner = this.#begin(written, classes, state)
@@ -210,14 +207,14 @@ class Numbering {
         if (constant) return constant
         for (const [v, held] of state) if (held === value && !left.has(v)) return this.#held(v)
         const old = value === undefined ? undefined : before.get(value)
-        if (old) return variable((old.name ??= this.#names.fresh(`${old.from}_before`)), e.dtype)
+        if (old) return variable((old.name ??= this.names.fresh(`${old.from}_before`)), e.dtype)
         needed.add(e.buffer)
         return undefined
       }),
     )
   }
 
-  #held = (register: string): Expr => load(register, [int(0)], this.#scalars.get(register)!.dtype)
+  #held = (register: string): Expr => load(register, [int(0)], this.scalars.get(register)!.dtype)
 
   #valueOf(whole: Expr, state: State): Value {
     // Memory may hold another value whenever it is read.

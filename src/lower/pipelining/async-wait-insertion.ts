@@ -25,19 +25,18 @@ export function insertAsyncWaits(kernel: Kernel2): Kernel2 {
 }
 
 class AwaitInsertion {
-  readonly #top: Stmt
-  readonly #names: Names
   readonly #preheaders: Preheader[] = []
   readonly #outgoing: Outgoing
 
-  constructor(top: Stmt, names: Names) {
-    this.#top = top
-    this.#names = names
+  constructor(
+    private readonly top: Stmt,
+    private readonly names: Names,
+  ) {
     this.#outgoing = outgoingCopies(top, startsOf)
   }
 
   run(): Stmt {
-    const statements = withPreheaders(this.#list([this.#top]), this.#preheaders)
+    const statements = withPreheaders(this.#list([this.top]), this.#preheaders)
     return statements.length === 1 ? statements[0]! : when(bool(true), statements)
   }
 
@@ -95,7 +94,7 @@ class AwaitInsertion {
   #transactionRound(s: Stmt, [instr]: readonly Instr[]): Body {
     const [loop] = loopsOf([s])
     invariant(instr && loop, 'an instruction is a loop')
-    const round = new TransactionBarrier(instr, [s], 1, loop, this.#top, this.#names)
+    const round = new TransactionBarrier(instr, [s], 1, loop, this.top, this.names)
     this.#preheaders.push(...round.preheaders)
     const one = int(0)
     return [

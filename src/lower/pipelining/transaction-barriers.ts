@@ -46,8 +46,6 @@ export const withPreheaders = (body: Body, preheaders: readonly Preheader[]): Bo
 export const BLOCK_BARRIER: Stmt = barrier()
 
 export class TransactionBarrier {
-  readonly #instr: Instr
-  readonly #stages: number
   readonly #bytes: number
   readonly #barriers: Buffer
   /** Number of iterations in earlier runs of the loop; undefined if it runs once. */
@@ -62,9 +60,9 @@ export class TransactionBarrier {
    * iterations through all runs of the loop.
    */
   constructor(
-    instr: Instr,
+    private readonly instr: Instr,
     copies: Body,
-    stages: number,
+    private readonly stages: number,
     loop: For,
     top: Stmt,
     names: Names,
@@ -73,9 +71,7 @@ export class TransactionBarrier {
   ) {
     const barriers = (name: string): Buffer =>
       local(names.fresh(name), 'u32', [int(stages), int(WORDS)], 'shared')
-    this.#instr = instr
     this.#multicast = multicast && { copies: multicast, free: barriers('free') }
-    this.#stages = stages
     this.#bytes = transactionBytes(copies, instr, top)
     this.#barriers = barriers('arrived')
     const around = findLoop([top], loop.var)?.path ?? []
@@ -106,8 +102,8 @@ export class TransactionBarrier {
   #initialized(barriers: Buffer, arrivals: number): Body {
     return [
       alloc(barriers),
-      ...Array.from({ length: this.#stages }, (_, k) =>
-        barrierInit(this.#instr, this.#place(int(k), barriers), arrivals),
+      ...Array.from({ length: this.stages }, (_, k) =>
+        barrierInit(this.instr, this.#place(int(k), barriers), arrivals),
       ),
     ]
   }
@@ -119,12 +115,12 @@ export class TransactionBarrier {
     const multicast = this.#multicast
     return rewriteStmts(copies, {
       stmt: (s) => {
-        if (!isTransactionCopy(s, this.#instr)) return undefined
+        if (!isTransactionCopy(s, this.instr)) return undefined
         if (!multicast?.copies.includes(s)) return withSignals(s, place)
         const { cluster, rank } = multicast.copies
         const turn = this.#owningBlock(round, cluster)
-        const phase = mod(add(div(round, int(this.#stages)), int(1)), int(2))
-        const all = barrierWait(this.#instr, this.#place(round, multicast.free), phase)
+        const phase = mod(add(div(round, int(this.stages)), int(1)), int(2))
+        const all = barrierWait(this.instr, this.#place(round, multicast.free), phase)
         return [
           ...this.#afterFirstUse(round, [when(eq(rank, turn), [all])]),
           withSignals(s, { ...place, multicast: { cluster, turn } }),
@@ -139,23 +135,23 @@ export class TransactionBarrier {
     const { copies, free } = this.#multicast
     const round = this.#round(k)
     const owner = this.#owningBlock(round, copies.cluster)
-    return this.#afterFirstUse(round, [barrierArrive(this.#instr, this.#place(round, free), owner)])
+    return this.#afterFirstUse(round, [barrierArrive(this.instr, this.#place(round, free), owner)])
   }
 
-  #owningBlock = (round: Expr, cluster: number): Expr => mod(mod(round, int(this.#stages)), int(cluster))
+  #owningBlock = (round: Expr, cluster: number): Expr => mod(mod(round, int(this.stages)), int(cluster))
 
   /** Returns `body` under the condition that the stage was used before. */
   #afterFirstUse(round: Expr, body: Body): Body {
-    const cond = lt(int(this.#stages - 1), round)
+    const cond = lt(int(this.stages - 1), round)
     if (cond.kind === 'const') return cond.value !== 0 ? body : []
     return [when(cond, body)]
   }
 
-  expect = (k: Expr): InstrCall => expectBytes(this.#instr, this.#place(this.#round(k)), this.#bytes)
+  expect = (k: Expr): InstrCall => expectBytes(this.instr, this.#place(this.#round(k)), this.#bytes)
 
   wait(k: Expr): InstrCall {
     const round = this.#round(k)
-    return barrierWait(this.#instr, this.#place(round), mod(div(round, int(this.#stages)), int(2)))
+    return barrierWait(this.instr, this.#place(round), mod(div(round, int(this.stages)), int(2)))
   }
 
   /** Counts the iterations of a finished run. */
@@ -170,7 +166,7 @@ export class TransactionBarrier {
   }
 
   #place(round: Expr, barriers = this.#barriers): BufferElement {
-    return { buffer: barriers.name, index: [mod(round, int(this.#stages)), int(0)] }
+    return { buffer: barriers.name, index: [mod(round, int(this.stages)), int(0)] }
   }
 }
 

@@ -41,7 +41,6 @@ export function lowerToPositions(kernel: Kernel1): Kernel2 {
 }
 
 class PositionLowering {
-  readonly #kernel: Kernel1
   readonly #levels: Levels
   readonly #names: Names
   readonly #init: ReturnType<typeof deriveInitialisation>
@@ -50,8 +49,10 @@ class PositionLowering {
   /** Conditions that initialisation expects inside reduction loops, but that ended up outside. */
   readonly outside = new Set<Expr>()
 
-  constructor(kernel: Kernel1, outside: ReadonlySet<Expr>) {
-    this.#kernel = kernel
+  constructor(
+    private readonly kernel: Kernel1,
+    outside: ReadonlySet<Expr>,
+  ) {
     this.#levels = new Levels(kernel.axes)
     this.#init = deriveInitialisation(kernel, outside)
     this.#buffers = new Map(kernel.buffers.map((b) => [b.name, b]))
@@ -65,7 +66,7 @@ class PositionLowering {
 
   run(): Kernel2 {
     const fills = this.#init.fills.map((f) => fill(f.buffer, f.value))
-    const kernel = this.#kernel
+    const kernel = this.kernel
     const scope = emptyScope()
     for (const p of kernel.params) if (p.kind === 'size') scope.facts.holds(ge(variable(p.name), int(0)))
     const body = kernel.body.flatMap((s) => this.#statement(s, scope, kernel.name))
@@ -94,12 +95,12 @@ class PositionLowering {
   }
 
   #params(): Param[] {
-    const counts = this.#kernel.axes
+    const counts = this.kernel.axes
       .filter((a) => isStored(a) && hasIndptr(a))
       .map(
         (a): Param => ({ name: countOf(a.name), kind: 'size', dtype: 'i32', measured: true, span: a.span }),
       )
-    return [...this.#kernel.params, ...counts]
+    return [...this.kernel.params, ...counts]
   }
 
   #statement(s: Stmt1, scope: Scope, nest: string): Stmt[] {

@@ -47,18 +47,15 @@ export class Copies {
   around = 0
   /** Global buffers that carry copies between launches. */
   readonly buffers: Buffer[] = []
-  readonly #names: Names
 
-  constructor(names: Names) {
-    this.#names = names
-  }
+  constructor(private readonly names: Names) {}
 
   /** Copies `value` into a register (inside loops) or a global buffer (outside), appends the store to `out`, and returns the load. */
   keep(value: Expr, base: string, out: Stmt[]): Expr {
     // Half-precision values are copied in their compute type, because only the original statement may round.
     const dtype = isHalf(value.dtype) ? computeType(value.dtype) : scalarType(value.dtype)
     const inside = this.around > 0
-    const buffer = local(this.#names.fresh(base), dtype, [], inside ? 'register' : 'global')
+    const buffer = local(this.names.fresh(base), dtype, [], inside ? 'register' : 'global')
     if (inside) out.push(alloc(buffer))
     else this.buffers.push(buffer)
     out.push(store(buffer.name, [int(0)], value))

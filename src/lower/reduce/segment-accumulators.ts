@@ -26,19 +26,18 @@ export interface Cells {
 }
 
 export class SegmentAccumulators {
-  readonly segments: Segments
   /** All registers of the accumulators: sums, index of their element, and segment limit. */
   readonly registers: readonly Buffer[]
-  readonly #names: Names
   readonly #accumulators: readonly Buffer[]
   readonly #places: readonly Buffer[]
   /** End of the current segment, in values of the search; undefined if the element is not found by an upper-bound search. */
   readonly #limit: Buffer | undefined
   readonly #search: Search | undefined
 
-  constructor(segments: Segments, names: Names) {
-    this.segments = segments
-    this.#names = names
+  constructor(
+    readonly segments: Segments,
+    private readonly names: Names,
+  ) {
     const { reduce, inner, parts } = segments
     const shape = inner.map((l) => l.extent)
     const target = reduce.targets[0]!.buffer
@@ -145,7 +144,7 @@ export class SegmentAccumulators {
   }
 
   #nest(guarded: boolean, make: (map: LoopValues) => Body): Body {
-    return nest(this.segments.inner, this.#names, guarded, NOTHING, make)
+    return nest(this.segments.inner, this.names, guarded, NOTHING, make)
   }
 
   #sums(map: LoopValues): readonly Load[] {

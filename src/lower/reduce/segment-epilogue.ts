@@ -57,26 +57,20 @@ export function perElement(sums: SegmentAccumulators, atomic: boolean): Epilogue
 
 /** The segments of a partition, `size` of which combine first. */
 class ShareSegments {
-  readonly sums: SegmentAccumulators
-  readonly shares: WorkPartition
   readonly registers: readonly Buffer[]
   readonly #size: number
   /** Flag: the sums belong to the segment that began before the partition. */
   readonly #continued: Buffer
-  readonly #writeBack: WriteBack
 
   constructor(
-    sums: SegmentAccumulators,
-    shares: WorkPartition,
-    writeBack: WriteBack,
+    readonly sums: SegmentAccumulators,
+    readonly shares: WorkPartition,
+    private readonly writeBack: WriteBack,
     names: Names,
     size = 1,
   ) {
     const target = sums.segments.reduce.targets[0]!.buffer
-    this.sums = sums
-    this.shares = shares
     this.#size = size
-    this.#writeBack = writeBack
     this.#continued = local(names.fresh(`${target}_open`), 'bool')
     this.registers = [...sums.registers, this.#continued]
   }
@@ -102,13 +96,13 @@ class ShareSegments {
 
   /** Writes back an element that belongs to this partition only. */
   own(): Body {
-    const { own } = this.#writeBack
+    const { own } = this.writeBack
     return own === 'store' ? this.sums.store() : this.sums.update(own === 'atomic')
   }
 
   /** Writes back the part of a segment that other partitions also update. */
   boundary(): Body {
-    const { carry } = this.#writeBack
+    const { carry } = this.writeBack
     if (carry === undefined) return this.sums.update(true)
     return this.sums.carryOut(carry, shareNumber(this.shares, this.#size))
   }
@@ -116,7 +110,7 @@ class ShareSegments {
   /** Writes back the last segment; `goesOn`: condition that it continues in a later partition. */
   last(goesOn: Expr): Stmt {
     const continued = this.continued()
-    const isShared = this.#writeBack.carry === undefined ? binary('or', continued, goesOn) : continued
+    const isShared = this.writeBack.carry === undefined ? binary('or', continued, goesOn) : continued
     return when(isShared, this.boundary(), this.own())
   }
 }

@@ -58,12 +58,14 @@ function vectorizeRegisterLoops(body: Body): Body {
 }
 
 class Multiversioning {
-  readonly #names: Names
   readonly #sizes: ReadonlySet<string>
   readonly #memory: ReadonlyMap<string, Buffer>
 
-  constructor(body: Body, kernel: Kernel2, names: Names) {
-    this.#names = names
+  constructor(
+    body: Body,
+    kernel: Kernel2,
+    private readonly names: Names,
+  ) {
     this.#sizes = new Set(kernel.params.filter((p) => p.kind === 'size').map((p) => p.name))
     const buffers = [...buffersByName(kernel.buffers, body)]
     this.#memory = new Map(buffers.filter(([, b]) => b.scope !== 'register'))
@@ -83,7 +85,7 @@ class Multiversioning {
       return list.flatMap((s) => (range.length > 1 ? this.list([s], facts) : [this.#versionInside(s, facts)]))
     const missing = strongest(missingFacts.flat())
     const cond = all(missing.map((f) => eq(mod(variable(f.size), int(f.by)), int(0))))
-    const then = this.list(copyStatements(range, this.#names), facts.with(missing))
+    const then = this.list(copyStatements(range, this.names), facts.with(missing))
     const others = (from: number, to?: number): Body =>
       list.slice(from, to).map((s) => this.#guardByLastLane(s, facts))
     return [...others(0, first), when(cond, then, others(first, end)), ...others(end)]
@@ -182,7 +184,7 @@ class Multiversioning {
     if (s.body.length !== 1 || only?.kind !== 'if') return s
     const rest = conjuncts(only.cond).filter((c) => !open.includes(c))
     const body = rest.length > 0 ? [stmt({ ...only, cond: all(rest) })] : only.then
-    return when(all(last as Expr[]), copyStatements([stmt<For>({ ...s, body })], this.#names), [s])
+    return when(all(last as Expr[]), copyStatements([stmt<For>({ ...s, body })], this.names), [s])
   }
 }
 

@@ -31,17 +31,15 @@ export class CudaContext {
   readonly main: CudaQueue
   readonly #queues = new Set<CudaQueue>()
   readonly #handle: Handle
-  readonly #memoryState: (requested: number, label: string) => MemoryState
   #fault: string | undefined
   #disposed = false
 
   constructor(
     readonly driver: CudaDriver,
     readonly chip: Chip & { readonly device: number },
-    memoryState: (requested: number, label: string) => MemoryState,
+    private readonly memoryState: (requested: number, label: string) => MemoryState,
   ) {
     this.calls = driver.calls
-    this.#memoryState = memoryState
     this.#handle = obtain(driver, 'cuDevicePrimaryCtxRetain', chip.device)
     try {
       this.call('cuCtxSetCurrent', this.#handle)
@@ -96,7 +94,7 @@ export class CudaContext {
       this.#fault = fault.diagnostics[0]!.message
       return fault
     }
-    if (error.code === CUDA.OUT_OF_MEMORY) return outOfMemory(this.#memoryState(0, action))
+    if (error.code === CUDA.OUT_OF_MEMORY) return outOfMemory(this.memoryState(0, action))
     return driverError(error, action)
   }
 

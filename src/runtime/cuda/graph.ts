@@ -37,7 +37,6 @@ interface TimedGraph {
 }
 
 export class CudaGraph implements Graph {
-  readonly #host: GraphHost
   readonly #commands: readonly Command[]
   readonly #buffers: readonly DeviceBuffer[]
   /** One launch of each module, for checking that the modules are loaded. */
@@ -48,8 +47,10 @@ export class CudaGraph implements Graph {
   #freed = false
 
   /** The context must be current. */
-  constructor(host: GraphHost, commands: readonly Command[]) {
-    this.#host = host
+  constructor(
+    private readonly host: GraphHost,
+    commands: readonly Command[],
+  ) {
     this.#commands = [...commands]
     const kernels = new Set<string>()
     this.#executable = host.launcher.recording((overlap) =>
@@ -67,25 +68,25 @@ export class CudaGraph implements Graph {
   }
 
   launch(stream?: Stream): void {
-    const { context, launcher } = this.#host
+    const { context, launcher } = this.host
     if (this.#freed) failFreed('the graph')
-    const queue = this.#host.queueOf(stream ?? this.#host.main)
+    const queue = this.host.queueOf(stream ?? this.host.main)
     context.inContext('replaying a graph', () => {
-      if (this.#host.waitForEach) launcher.queue(this.#commands, queue, true)
+      if (this.host.waitForEach) launcher.queue(this.#commands, queue, true)
       else this.#replay(this.#executable, queue)
     })
   }
 
   async time(repeats: number, between?: Graph): Promise<number[]> {
     checkRepeats(repeats, between)
-    const { context } = this.#host
+    const { context } = this.host
     if (this.#freed) failFreed('the graph')
     const out = new Float32Array(1)
     const times: number[] = []
     context.inContext('timing', () => context.join())
     while (times.length < repeats) {
       context.inContext('timing', () => {
-        between?.launch(this.#host.main)
+        between?.launch(this.host.main)
         this.#timedGraph ??= this.#captureTimed()
         this.#replay(this.#timedGraph.executable, context.main)
       })
@@ -102,7 +103,7 @@ export class CudaGraph implements Graph {
   free(): void {
     if (this.#freed) return
     this.#freed = true
-    this.#host.context.release('freeing a graph', () => this.release())
+    this.host.context.release('freeing a graph', () => this.release())
   }
 
   [DISPOSE](): void {
@@ -111,9 +112,9 @@ export class CudaGraph implements Graph {
 
   /** Frees the driver's resources; the graph must not be in flight. */
   release(): void {
-    const { calls } = this.#host.context
+    const { calls } = this.host.context
     this.#freed = true
-    this.#host.graphs.delete(this)
+    this.host.graphs.delete(this)
     calls.cuGraphExecDestroy(this.#executable)
     if (!this.#timedGraph) return
     calls.cuGraphExecDestroy(this.#timedGraph.executable)
@@ -123,7 +124,7 @@ export class CudaGraph implements Graph {
   }
 
   #replay(executable: Handle, queue: CudaQueue): void {
-    const { context, memory, launcher } = this.#host
+    const { context, memory, launcher } = this.host
     // A graph contains addresses, so freed buffers must be detected before the launch.
     for (const buffer of this.#buffers) memory.resolve(buffer, 'replaying a graph')
     for (const command of this.#launches) launcher.checkLive(command)
@@ -134,7 +135,7 @@ export class CudaGraph implements Graph {
 
   /** Captures the graph between two nodes that record events, so that host overhead is not measured. */
   #captureTimed(): TimedGraph {
-    const { context, launcher } = this.#host
+    const { context, launcher } = this.host
     const { calls } = context
     const handles: Handle[] = []
     try {

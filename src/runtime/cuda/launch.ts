@@ -13,8 +13,6 @@ import { ArgumentBlock, Matrices, packArguments } from './pack-arguments.ts'
 type Grid = readonly [number, number, number]
 
 export class Launcher {
-  readonly #context: CudaContext
-  readonly #memory: CudaMemory
   readonly #block: ArgumentBlock
   readonly #config: LaunchConfig
   readonly #matrices: Matrices
@@ -25,9 +23,11 @@ export class Launcher {
   /** The zero-fill kernel, once a module with overlapping launches is compiled. */
   fill: CudaModule | undefined
 
-  constructor(context: CudaContext, memory: CudaMemory, overlap: boolean) {
-    this.#context = context
-    this.#memory = memory
+  constructor(
+    private readonly context: CudaContext,
+    private readonly memory: CudaMemory,
+    overlap: boolean,
+  ) {
     this.#overlap = overlap
     const addressOf = (block: ArrayBuffer): bigint => context.driver.addressOf(block)
     this.#block = new ArgumentBlock(addressOf)
@@ -43,7 +43,7 @@ export class Launcher {
   queue(commands: readonly Command[], queue: CudaQueue, wait: boolean): void {
     this.issue(commands, queue.handle, this.#overlap, (kernel) => {
       queue.busy = true
-      if (kernel !== undefined) this.#context.noteLaunch(queue, kernel, wait)
+      if (kernel !== undefined) this.context.noteLaunch(queue, kernel, wait)
     })
   }
 
@@ -53,7 +53,7 @@ export class Launcher {
     try {
       return body(this.#overlap)
     } catch (error) {
-      if (this.#overlapAttempts === attempts || !this.#context.isUsable) throw error
+      if (this.#overlapAttempts === attempts || !this.context.isUsable) throw error
       let result: T
       try {
         result = body(false)
@@ -85,7 +85,7 @@ export class Launcher {
       const buffers: CudaBuffer[] = []
       let next: Command | undefined = command
       while (next?.kind === 'clear') {
-        const buffer = this.#memory.resolve(next.buffer, 'clear')
+        const buffer = this.memory.resolve(next.buffer, 'clear')
         if (buffer.bytes > 0) buffers.push(buffer)
         next = commands[++k]
       }
@@ -93,13 +93,13 @@ export class Launcher {
       const fill = overlap && mayOverlap(next) ? this.fill?.entries.get(FILL.name) : undefined
       for (let start = 0; start < buffers.length; start += fill ? FILL_RANGES : 1) {
         if (fill) {
-          const grid = packFill(this.#block, buffers.slice(start, start + FILL_RANGES), this.#context.chip)
+          const grid = packFill(this.#block, buffers.slice(start, start + FILL_RANGES), this.context.chip)
           // The fill kernel first waits and then lets the next launch begin, so it may follow a kernel of any program.
           this.#start(fill, grid, stream, afterKernel)
           afterKernel = true
         } else {
           const { address, bytes } = buffers[start]!
-          this.#context.call('cuMemsetD8Async', address, 0, bytes, stream)
+          this.context.call('cuMemsetD8Async', address, 0, bytes, stream)
           afterKernel = false
         }
         onIssue()
@@ -117,7 +117,7 @@ export class Launcher {
     const loaded = (module as CudaModule).entries.get(entryOf(command).name)!
     const { entry, displayName } = loaded
     this.#checkGrid(loaded, command.grid)
-    checkArgs(displayName, entry, command.args, this.#memory)
+    checkArgs(displayName, entry, command.args, this.memory)
     const addressOf = (value: DeviceBuffer): bigint => (value as CudaBuffer).address
     packArguments(this.#block, entry, command.args, addressOf, ({ memory, rows, columns }, spec) =>
       this.#matrices.encode(spec, addressOf(memory), rows, columns),
@@ -135,12 +135,12 @@ export class Launcher {
       return
     }
     const call = overlaps || loaded.entry.cluster ? 'cuLaunchKernelEx' : 'cuLaunchKernel'
-    const error = callError(this.#context.driver, call, code)
-    throw this.#context.translate(error, `launching kernel ${loaded.displayName}`)
+    const error = callError(this.context.driver, call, code)
+    throw this.context.translate(error, `launching kernel ${loaded.displayName}`)
   }
 
   #call({ entry, fn }: LoadedEntry, grid: Grid, stream: Handle, overlaps: boolean): number {
-    const { calls } = this.#context
+    const { calls } = this.context
     const { pointers } = this.#block
     const { block, sharedBytes, cluster } = entry
     if (overlaps) this.#overlapAttempts++
@@ -155,11 +155,11 @@ export class Launcher {
 
   /** @throws SptError `device/released-module`, `device/foreign-module` */
   checkLive({ module }: LaunchCommand): void {
-    checkModule(module, this.#context)
+    checkModule(module, this.context)
   }
 
   #checkGrid({ entry, displayName }: LoadedEntry, grid: Grid): void {
-    checkGrid(displayName, grid, this.#context.chip)
+    checkGrid(displayName, grid, this.context.chip)
     const { cluster } = entry
     if (cluster && grid.some((n, d) => n % cluster[d]! !== 0)) {
       failAs('device/grid', {

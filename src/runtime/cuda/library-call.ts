@@ -52,14 +52,15 @@ function loadLibrary(ffi: Pick<Ffi, 'load'>, machine: Machine, text: LibraryText
 export class CudaLibrary implements Library {
   readonly name: string
   readonly version: string
-  readonly text: LibraryText
-  readonly host: LibraryHost
   readonly #calls: Calls
 
   /** @throws SptError `device/no-library`, `device/library` */
-  constructor(host: LibraryHost, ffi: Pick<Ffi, 'load'>, machine: Machine, text: LibraryText) {
-    this.host = host
-    this.text = text
+  constructor(
+    readonly host: LibraryHost,
+    ffi: Pick<Ffi, 'load'>,
+    machine: Machine,
+    readonly text: LibraryText,
+  ) {
     this.name = text.name
     this.version = ''
     this.#calls = loadLibrary(ffi, machine, text)
@@ -121,21 +122,18 @@ export class CudaLibrary implements Library {
 export class CudaLibraryCall implements LibraryCall {
   readonly text: ModuleText
   readonly buffers: readonly DeviceBuffer[]
-  readonly library: CudaLibrary
-  readonly #routine: Routine
-  readonly #variant: string
-  readonly #operands: Operands
   /** Created handles with the functions that destroy them. */
   readonly #objects = new Map<string, { readonly object: Handle; readonly destroy: string }>()
   readonly #memory: DeviceBuffer[] = []
   #arguments: readonly unknown[] = []
   freed = false
 
-  constructor(library: CudaLibrary, routine: Routine, variant: string, operands: Operands) {
-    this.library = library
-    this.#routine = routine
-    this.#variant = variant
-    this.#operands = operands
+  constructor(
+    readonly library: CudaLibrary,
+    private readonly routine: Routine,
+    private readonly variant: string,
+    private readonly operands: Operands,
+  ) {
     const indices = [...operands.axes.values()].flatMap((a) => [a.offsets, a.indices])
     this.buffers = [...operands.buffers.values(), ...indices]
     const args = this.buffers.map(
@@ -154,7 +152,7 @@ export class CudaLibraryCall implements LibraryCall {
   prepare(): void {
     const { library } = this
     const { text, host } = library
-    const routine = this.#routine
+    const routine = this.routine
     this.#objects.set('handle', { object: library.createHandle(text.create), destroy: text.destroy })
     const { handle } = host.context.main
     library.call(text.stream, this.#handle, handle)
@@ -179,7 +177,7 @@ export class CudaLibraryCall implements LibraryCall {
   /** Queues the call. The context must be current. @throws SptError `device/library` */
   issue(stream: Handle): void {
     this.library.call(this.library.text.stream, this.#handle, stream)
-    this.library.call(this.#routine.run, ...this.#arguments)
+    this.library.call(this.routine.run, ...this.#arguments)
   }
 
   get owner(): CudaContext {
@@ -191,31 +189,31 @@ export class CudaLibraryCall implements LibraryCall {
   }
 
   #alloc(bytes: number): readonly [address: bigint, bytes: number] {
-    const memory = this.library.host.alloc(bytes, `the workspace of ${this.#routine.run}`)
+    const memory = this.library.host.alloc(bytes, `the workspace of ${this.routine.run}`)
     this.#memory.push(memory)
     return [this.#address(memory), bytes]
   }
 
   #address = (b: DeviceBuffer): bigint =>
-    this.library.host.memory.resolve(b, `preparing ${this.#routine.name}`).address
+    this.library.host.memory.resolve(b, `preparing ${this.routine.name}`).address
 
   #valuesOf(list: readonly LibraryArgument[]): unknown[] {
     return list.map((a) => this.#value(a))
   }
 
   #value(a: LibraryArgument): unknown {
-    const { numbers, buffers, axes } = this.#operands
+    const { numbers, buffers, axes } = this.operands
     if (typeof a === 'number') return a
     if (typeof a === 'string') {
-      if (a === 'variant') return this.#routine.variants[this.#variant]
+      if (a === 'variant') return this.routine.variants[this.variant]
       const buffer = buffers.get(a)
       const value = this.#objects.get(a)?.object ?? numbers.get(a) ?? (buffer && this.#address(buffer))
-      invariant(value !== undefined, `${this.#routine.name}: nothing is called ${a}`)
+      invariant(value !== undefined, `${this.routine.name}: nothing is called ${a}`)
       return value
     }
     if ('float' in a) return Float32Array.of(typeof a.float === 'number' ? a.float : numbers.get(a.float)!)
     const axis = axes.get(a.axis)
-    invariant(axis, `${this.#routine.name}: there is no axis ${a.axis}`)
+    invariant(axis, `${this.routine.name}: there is no axis ${a.axis}`)
     return a.of === 'entries' ? axis.entries : this.#address(axis[a.of])
   }
 
@@ -223,7 +221,7 @@ export class CudaLibraryCall implements LibraryCall {
     if (this.freed) return
     this.freed = true
     const { context } = this.library.host
-    context.release(`releasing ${this.#routine.name}`, () => {
+    context.release(`releasing ${this.routine.name}`, () => {
       for (const { object, destroy } of [...this.#objects.values()].reverse())
         this.library.status(destroy, object)
       for (const b of this.#memory) b.free()

@@ -18,22 +18,19 @@ const ADDRESS_ALIGN = 16
 
 export class CudaBuffer implements DeviceBuffer {
   freed = false
-  readonly #release: (buffer: CudaBuffer) => void
 
   constructor(
     readonly owner: CudaMemory,
     readonly bytes: number,
     readonly label: string,
     readonly address: bigint,
-    release: (buffer: CudaBuffer) => void,
+    private readonly release: (buffer: CudaBuffer) => void,
     /** False for memory of the caller. */
     readonly isOwn = true,
-  ) {
-    this.#release = release
-  }
+  ) {}
 
   free(): void {
-    if (!this.freed) this.#release(this)
+    if (!this.freed) this.release(this)
   }
 }
 

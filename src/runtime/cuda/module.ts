@@ -28,17 +28,15 @@ export class CudaModule implements CompiledModule {
   readonly entries: ReadonlyMap<string, LoadedEntry>
   readonly handle: Handle
   freed = false
-  readonly #unload: (module: CudaModule) => void
 
   constructor(
     readonly owner: CudaContext,
     chip: Chip,
     readonly text: ModuleText,
     image: { readonly bytes: Uint8Array; readonly cached: boolean },
-    unload: (module: CudaModule) => void,
+    private readonly unload: (module: CudaModule) => void,
   ) {
     this.cached = image.cached
-    this.#unload = unload
     const { driver } = owner
     this.handle = obtain(driver, 'cuModuleLoadData', image.bytes)
     try {
@@ -60,7 +58,7 @@ export class CudaModule implements CompiledModule {
   }
 
   release(): void {
-    if (!this.freed) this.#unload(this)
+    if (!this.freed) this.unload(this)
   }
 }
 

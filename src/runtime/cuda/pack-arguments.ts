@@ -136,20 +136,17 @@ interface EncodedMap {
 }
 
 export class Matrices {
-  readonly #driver: CudaDriver
   /** Latest descriptor of each argument, because launches are repeated with the same arguments. */
   readonly #latest = new WeakMap<MatrixSpec, EncodedMap>()
 
-  constructor(driver: CudaDriver) {
-    this.#driver = driver
-  }
+  constructor(private readonly driver: CudaDriver) {}
 
   /** Returns the host address of a descriptor for the next launch. @throws SptError `device/matrix` */
   encode(spec: MatrixSpec, address: bigint, rows: number, columns: number): bigint {
     const latest = this.#latest.get(spec)
     if (latest && latest.address === address && latest.rows === rows && latest.columns === columns)
       return latest.descriptor
-    const { cuTensorMapEncodeTiled } = this.#driver.calls
+    const { cuTensorMapEncodeTiled } = this.driver.calls
     const stride = columns * DTYPE_BYTES[spec.dtype]
     const reject = (message: string, expected: string): never =>
       failWith('device/matrix', message, { expected })
@@ -169,7 +166,7 @@ export class Matrices {
         `memory that is aligned to ${UNIT} bytes`,
       )
     const block = new ArrayBuffer(MATRIX_BYTES + ALIGN)
-    const start = this.#driver.addressOf(block)
+    const start = this.driver.addressOf(block)
     const descriptor = start + ((BigInt(ALIGN) - (start % BigInt(ALIGN))) % BigInt(ALIGN))
     const { box, swizzle } = spec.matrix
     // A matrix without elements also needs a descriptor, whose sizes must be positive.
@@ -188,7 +185,7 @@ export class Matrices {
       PROMOTE_256,
       ZEROS,
     )
-    check(this.#driver, 'cuTensorMapEncodeTiled', code)
+    check(this.driver, 'cuTensorMapEncodeTiled', code)
     this.#latest.set(spec, { address, rows, columns, block, descriptor })
     return descriptor
   }

@@ -63,13 +63,14 @@ function layOutScalars(commands: readonly Command[], align: number): ScalarLayou
 
 /** A uniform buffer with the scalars of a submission. */
 class Scalars {
-  readonly #session: Session
   readonly buffer: GPUBuffer
   /** Contents of the buffer, so that a repeated list of commands writes nothing. New buffers are zero-filled. */
   readonly #shadow: Uint32Array
 
-  constructor(session: Session, bytes: number) {
-    this.#session = session
+  constructor(
+    private readonly session: Session,
+    bytes: number,
+  ) {
     const usage = USAGE.uniform | USAGE.copyDst
     this.buffer = session.device.createBuffer({ label: 'scalars', size: Math.max(16, bytes), usage })
     this.#shadow = new Uint32Array(bytes / 4)
@@ -77,7 +78,7 @@ class Scalars {
 
   write(data: Uint32Array<ArrayBuffer>): void {
     if (data.every((w, k) => w === this.#shadow[k])) return
-    this.#session.device.queue.writeBuffer(this.buffer, 0, data)
+    this.session.device.queue.writeBuffer(this.buffer, 0, data)
     this.#shadow.set(data)
   }
 
@@ -95,14 +96,12 @@ export interface RecordedCommands {
 }
 
 export class Launcher {
-  readonly #session: Session
   readonly #clears: Clears
   #arena: Scalars | undefined
   /** Lists of commands that were recorded in callers' encoders, with scalars that later submissions do not overwrite. */
   readonly #recorded = new WeakMap<readonly Command[], RecordedCommands>()
 
-  constructor(session: Session) {
-    this.#session = session
+  constructor(private readonly session: Session) {
     this.#clears = new Clears(session)
   }
 
@@ -119,7 +118,7 @@ export class Launcher {
       return
     }
     // Created once, so cached bind groups stay valid.
-    this.#arena ??= new Scalars(this.#session, ARENA_BYTES)
+    this.#arena ??= new Scalars(this.session, ARENA_BYTES)
     const scalars = this.#arena
     scalars.write(layout.data)
     this.#submit(
@@ -139,11 +138,11 @@ export class Launcher {
   }
 
   #layOut(commands: readonly Command[]): ScalarLayout {
-    return layOutScalars(commands, this.#session.device.limits.minUniformBufferOffsetAlignment)
+    return layOutScalars(commands, this.session.device.limits.minUniformBufferOffsetAlignment)
   }
 
   #record(commands: readonly Command[], { offsets, data }: ScalarLayout): RecordedCommands {
-    const scalars = new Scalars(this.#session, data.byteLength)
+    const scalars = new Scalars(this.session, data.byteLength)
     scalars.write(data)
     const groups = new Map<GpuEntry, Map<string, GPUBindGroup>>()
     const bound = this.#bindAll(commands, offsets, (entry, args) => {
@@ -182,7 +181,7 @@ export class Launcher {
   }
 
   #submit(commands: readonly BoundCommand[], stamps?: TimestampRange): void {
-    const { device } = this.#session
+    const { device } = this.session
     const encoder = device.createCommandEncoder()
     encode(encoder, commands, stamps)
     device.queue.submit([encoder.finish()])
@@ -215,7 +214,7 @@ export class Launcher {
         binding: buffers.length,
         resource: { buffer: scalars.buffer, offset: 0, size: entry.uniformBytes },
       })
-    return this.#session.device.createBindGroup({ label: entry.spec.name, layout: entry.layout, entries })
+    return this.session.device.createBindGroup({ label: entry.spec.name, layout: entry.layout, entries })
   }
 }
 

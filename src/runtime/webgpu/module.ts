@@ -31,15 +31,15 @@ interface BoundGroup {
 }
 
 export class GpuModule implements CompiledModule, Owned {
-  readonly text: ModuleText
   readonly owner: Session
-  readonly entries: ReadonlyMap<string, GpuEntry>
   freed = false
 
-  constructor(session: Session, text: ModuleText, entries: ReadonlyMap<string, GpuEntry>) {
+  constructor(
+    session: Session,
+    readonly text: ModuleText,
+    readonly entries: ReadonlyMap<string, GpuEntry>,
+  ) {
     this.owner = session
-    this.text = text
-    this.entries = entries
   }
 
   release(): void {

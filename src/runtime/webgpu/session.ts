@@ -6,8 +6,6 @@ import { SptError } from '../../ast/diagnostics/diagnostic.ts'
 import { failDisposed } from '../device-checks.ts'
 
 export class Session {
-  readonly device: GPUDevice
-  readonly name: string
   #lost: GPUDeviceLostInfo | undefined
   #disposed = false
   readonly #waiting = new Set<() => void>()
@@ -18,12 +16,10 @@ export class Session {
 
   /** @param isOwn - `dispose` destroys the device, and all of its errors are ours */
   constructor(
-    device: GPUDevice,
-    name: string,
+    readonly device: GPUDevice,
+    readonly name: string,
     readonly isOwn = true,
   ) {
-    this.device = device
-    this.name = name
     if (isOwn)
       device.addEventListener('uncapturederror', (event) => {
         event.preventDefault()

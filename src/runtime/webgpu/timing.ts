@@ -8,16 +8,15 @@ const MAX_QUERIES = 4096
 export const REPEATS_PER_CLOCK = MAX_QUERIES / 2
 
 export class Clock {
-  readonly #session: Session
   readonly querySet: GPUQuerySet
   readonly #resolved: GPUBuffer
   readonly #staging: GPUBuffer
-  readonly #count: number
 
-  constructor(session: Session, count: number) {
+  constructor(
+    private readonly session: Session,
+    private readonly count: number,
+  ) {
     const { device } = session
-    this.#session = session
-    this.#count = count
     this.querySet = device.createQuerySet({ type: 'timestamp', count })
     const size = 8 * count
     this.#resolved = device.createBuffer({ size, usage: USAGE.queryResolve | USAGE.copySrc })
@@ -25,11 +24,11 @@ export class Clock {
   }
 
   /** Nanoseconds of each timestamp. @param encoder - Commands to submit before the timestamps are read */
-  async read(call: string, encoder = this.#session.device.createCommandEncoder()): Promise<BigInt64Array> {
-    encoder.resolveQuerySet(this.querySet, 0, this.#count, this.#resolved, 0)
-    encoder.copyBufferToBuffer(this.#resolved, 0, this.#staging, 0, 8 * this.#count)
-    this.#session.device.queue.submit([encoder.finish()])
-    await this.#session.wait(this.#staging.mapAsync(USAGE.mapRead), call)
+  async read(call: string, encoder = this.session.device.createCommandEncoder()): Promise<BigInt64Array> {
+    encoder.resolveQuerySet(this.querySet, 0, this.count, this.#resolved, 0)
+    encoder.copyBufferToBuffer(this.#resolved, 0, this.#staging, 0, 8 * this.count)
+    this.session.device.queue.submit([encoder.finish()])
+    await this.session.wait(this.#staging.mapAsync(USAGE.mapRead), call)
     const ticks = new BigInt64Array(this.#staging.getMappedRange().slice(0))
     this.#staging.unmap()
     return ticks

@@ -43,30 +43,29 @@ export function nestsWriting(
  * `p.reductions`; a loop by its name (`p.io`); the loop nest (`p`).
  */
 export class NestNames implements Names {
-  readonly #as: string
   readonly #nest: string
   readonly #loops: readonly For[]
   readonly #roles: ReadonlyMap<string, LoopRole>
-  readonly #outer: Names
-  readonly #made: Set<string>
-  /** True if the steps apply to several loop nests: new buffers then have the name of the loop nest as a suffix. */
-  readonly #several: boolean
 
-  constructor(as: string, nest: string, now: Kernel2, outer: Names, made: Set<string>, several: boolean) {
-    this.#as = as
+  constructor(
+    private readonly as: string,
+    nest: string,
+    now: Kernel2,
+    private readonly outer: Names,
+    private readonly made: Set<string>,
+    /** True if the steps apply to several loop nests: new buffers then have the name of the loop nest as a suffix. */
+    private readonly several: boolean,
+  ) {
     this.#nest = nest
     const tops = now.body.filter((s): s is For => s.kind === 'for' && s.nest === nest)
     this.#loops = loopsOf(tops)
     this.#roles = new Map(tops.flatMap((t) => [...rolesIn(t)]))
-    this.#outer = outer
-    this.#made = made
-    this.#several = several
   }
 
   loop(r: Ast.LoopRef): string {
     const all = this.loops(r)
     if (all.length === 1) return all[0]!
-    const role = `${this.#as}.${r.name.name}`
+    const role = `${this.as}.${r.name.name}`
     return failAt(all.length === 0 ? 'schedule/no-role' : 'schedule/several-loops', r.span, {
       message:
         all.length === 0
@@ -79,28 +78,28 @@ export class NestNames implements Names {
 
   loops(r: Ast.LoopRef): readonly string[] {
     const { name } = r.name
-    if (r.nest === null) return [this.#made.has(name) ? this.#own(name) : this.#outer.loop(r)]
-    if (r.nest.name !== this.#as) return [this.#outer.loop(r)]
+    if (r.nest === null) return [this.made.has(name) ? this.#own(name) : this.outer.loop(r)]
+    if (r.nest.name !== this.as) return [this.outer.loop(r)]
     if (!Object.hasOwn(ROLES, name)) return [this.#own(name)]
     const roles = ROLES[name]!
     return this.#loops.filter((l) => roles.includes(this.#roles.get(l.var)!)).map((l) => this.#own(l.name))
   }
 
   nest(name: Ast.Ident): string {
-    return name.name === this.#as ? this.#nest : this.#outer.nest(name)
+    return name.name === this.as ? this.#nest : this.outer.nest(name)
   }
 
   buffer(name: Ast.Ident): string {
-    return this.#made.has(name.name) ? this.#ownBuffer(name.name) : this.#outer.buffer(name)
+    return this.made.has(name.name) ? this.#ownBuffer(name.name) : this.outer.buffer(name)
   }
 
   fresh({ name }: Ast.Ident, of: 'new loop' | 'new buffer'): string {
-    this.#made.add(name)
+    this.made.add(name)
     return of === 'new loop' ? name : this.#ownBuffer(name)
   }
 
   constant(e: Ast.Field): number {
-    return this.#outer.constant(e)
+    return this.outer.constant(e)
   }
 
   #own(name: string): string {
@@ -108,6 +107,6 @@ export class NestNames implements Names {
   }
 
   #ownBuffer(name: string): string {
-    return this.#several ? `${name}_${this.#nest}` : name
+    return this.several ? `${name}_${this.#nest}` : name
   }
 }

@@ -66,23 +66,23 @@ const namesIn = memoize(
  * names have the label of the part as a suffix.
  */
 export class PartNames implements Names {
-  readonly #as: string
-  readonly #part: StoredPart
   readonly #kernel: Kernel1
-  readonly #outer: Names
   readonly #loops: ReadonlySet<string>
   readonly #buffers: ReadonlySet<string>
   readonly #made: Set<string>
 
   /** @param made names that earlier steps of the block created */
-  constructor(as: string, part: StoredPart, now: Program, outer: Names, made: Iterable<string> = []) {
-    this.#as = as
-    this.#part = part
+  constructor(
+    private readonly as: string,
+    private readonly part: StoredPart,
+    now: Program,
+    private readonly outer: Names,
+    made: Iterable<string> = [],
+  ) {
     this.#kernel = now.kernel
     const { loops, buffers } = namesIn(now.loops)
     this.#loops = loops
     this.#buffers = buffers
-    this.#outer = outer
     this.#made = new Set(made)
   }
 
@@ -94,12 +94,12 @@ export class PartNames implements Names {
   loop(r: Ast.LoopRef): string {
     if (r.nest === null) return this.#bare(r)
     const name = this.#loopName(r.name.name)
-    if (r.nest.name !== this.#as) {
+    if (r.nest.name !== this.as) {
       const nest = this.nest(r.nest)
-      return nest === r.nest.name ? this.#outer.loop(r) : `${nest}.${name ?? r.name.name}`
+      return nest === r.nest.name ? this.outer.loop(r) : `${nest}.${name ?? r.name.name}`
     }
-    if (name !== undefined) return loopOver(this.#part, this.#kernel, name)
-    const having = iterationsOver(this.#part, this.#kernel).filter((it) =>
+    if (name !== undefined) return loopOver(this.part, this.#kernel, name)
+    const having = iterationsOver(this.part, this.#kernel).filter((it) =>
       it.iters.some((x) => x.name === r.name.name),
     )
     if (having.length === 1) return `${having[0]!.name}.${r.name.name}`
@@ -120,20 +120,20 @@ export class PartNames implements Names {
     const { name } = r.name
     if (this.#made.has(name)) return this.#own(name)
     const known = this.#loops.has(name) || this.#loopName(name) === undefined
-    if (known) return this.#outer.loop(r)
+    if (known) return this.outer.loop(r)
     return failAt('schedule/unknown-loop', r.name.span, {
-      message: `there is no loop ${name} outside of part ${this.#part.buffer} (${this.#part.formats[0]!.text})`,
-      expected: `${this.#as}.${name}, the loop of each part`,
-      hint: `write ${this.#as}.${name} in this block`,
+      message: `there is no loop ${name} outside of part ${this.part.buffer} (${this.part.formats[0]!.text})`,
+      expected: `${this.as}.${name}, the loop of each part`,
+      hint: `write ${this.as}.${name} in this block`,
     })
   }
 
   #noLoop(r: Ast.LoopRef, several: readonly string[]): never {
-    const { buffer, formats } = this.#part
+    const { buffer, formats } = this.part
     const what = `part ${buffer} (${formats[0]!.text})`
     const { name } = r.name
     const format = [...formats[0]!.names.keys()]
-    const others = iterationsOver(this.#part, this.#kernel).flatMap((it) => it.iters.map((x) => x.name))
+    const others = iterationsOver(this.part, this.#kernel).flatMap((it) => it.iters.map((x) => x.name))
     const candidates = [...new Set([...format, ...this.#made, ...others.filter((x) => !this.#isAxis(x))])]
     if (several.length > 0)
       return failAt('schedule/ambiguous-loop', r.name.span, {
@@ -148,23 +148,23 @@ export class PartNames implements Names {
   }
 
   #isAxis(name: string): boolean {
-    return this.#part.formats.some((f) => [...f.names.values()].includes(name))
+    return this.part.formats.some((f) => [...f.names.values()].includes(name))
   }
 
   nest(name: Ast.Ident): string {
     if (this.#made.has(name.name)) return this.#own(name.name)
     const iterations = iterationsOf(this.#kernel.body)
-    const copies = this.#part.endings.map((ending) => labelled(name.name, ending))
-    return copies.find((own) => iterations.some((it) => it.name === own)) ?? this.#outer.nest(name)
+    const copies = this.part.endings.map((ending) => labelled(name.name, ending))
+    return copies.find((own) => iterations.some((it) => it.name === own)) ?? this.outer.nest(name)
   }
 
   buffer(name: Ast.Ident): string {
-    if (name.name === this.#as) return this.#part.buffer
+    if (name.name === this.as) return this.part.buffer
     if (this.#made.has(name.name)) return this.#own(name.name)
-    const own = this.#part.endings.map((ending) => labelled(name.name, ending))
+    const own = this.part.endings.map((ending) => labelled(name.name, ending))
     // Steps may have given each part a separate buffer in place of a common one.
     const divided = this.#buffers.has(name.name) ? undefined : own.find((b) => this.#buffers.has(b))
-    return this.#part.copies.get(name.name) ?? divided ?? this.#outer.buffer(name)
+    return this.part.copies.get(name.name) ?? divided ?? this.outer.buffer(name)
   }
 
   fresh(name: Ast.Ident): string {
@@ -173,8 +173,8 @@ export class PartNames implements Names {
   }
 
   constant(e: Ast.Field): number {
-    if (e.object.name !== this.#as) return this.#outer.constant(e)
-    const { formats } = this.#part
+    if (e.object.name !== this.as) return this.outer.constant(e)
+    const { formats } = this.part
     const known = formats.find((f) => f.constants.has(e.field.name))
     if (known) return known.constants.get(e.field.name)!
     const candidates = [...new Set(formats.flatMap((f) => [...f.constants.keys()]))]
@@ -185,10 +185,10 @@ export class PartNames implements Names {
   }
 
   #own(name: string): string {
-    return labelled(name, this.#part.label)
+    return labelled(name, this.part.label)
   }
 
   #loopName(name: string): string | undefined {
-    return this.#made.has(name) ? this.#own(name) : axisOf(this.#part, this.#kernel, name)
+    return this.#made.has(name) ? this.#own(name) : axisOf(this.part, this.#kernel, name)
   }
 }

@@ -42,32 +42,24 @@ const isNamed = ({ nest, name }: For, text: string): boolean =>
   text.length === nest.length + 1 + name.length && text.startsWith(`${nest}.`) && text.endsWith(name)
 
 export class Context implements FreshNames {
-  readonly kernel: Kernel2
-  readonly consumed: readonly Consumed[]
-  readonly span: Span | undefined
-  readonly #known: KernelNames
   readonly #around: Around | undefined
   /** The complete kernel, whose names are taken. */
   readonly #whole: Kernel2
   readonly #own = new Set<string>()
 
   constructor(
-    kernel: Kernel2,
-    consumed: readonly Consumed[],
-    span: Span | undefined,
-    known: KernelNames = new KernelNames(),
+    readonly kernel: Kernel2,
+    readonly consumed: readonly Consumed[],
+    readonly span: Span | undefined,
+    private readonly known: KernelNames = new KernelNames(),
     around?: Around,
   ) {
-    this.kernel = kernel
     this.#around = around
     this.#whole = around ? { ...kernel, body: [...around.before, ...kernel.body, ...around.after] } : kernel
-    this.consumed = consumed
-    this.span = span
-    this.#known = known
   }
 
   get #names(): KernelNames {
-    return this.#known.follow(this.#whole, this.consumed)
+    return this.known.follow(this.#whole, this.consumed)
   }
 
   #isTaken(name: string): boolean {
@@ -85,7 +77,7 @@ export class Context implements FreshNames {
   /** Returns the same context over a kernel that this step has already changed. */
   on(kernel: Kernel2, consumed: readonly Consumed[] = []): Context {
     const gone = consumed.length > 0 ? [...this.consumed, ...consumed] : this.consumed
-    return new Context(kernel, gone, this.span, this.#known, this.#around)
+    return new Context(kernel, gone, this.span, this.known, this.#around)
   }
 
   /**
@@ -99,7 +91,7 @@ export class Context implements FreshNames {
       Object.freeze({ ...this.kernel, body: Object.freeze([body[at]!]) }),
       this.consumed,
       this.span,
-      this.#known,
+      this.known,
       around,
     )
   }

@@ -54,21 +54,22 @@ export const start = (kernel: Kernel2, coordSteps = 0): ScheduleState =>
  * steps.
  */
 class Stepped implements ScheduleState {
-  readonly kernel: Kernel2
   readonly step: LoopStep
   readonly steps: number
   readonly coordSteps: number
   readonly consumed: readonly Consumed[]
-  readonly before: ScheduleState
   readonly names: KernelNames
 
-  constructor(before: ScheduleState, step: LoopStep, kernel: Kernel2, gone: readonly Consumed[]) {
-    this.kernel = kernel
+  constructor(
+    readonly before: ScheduleState,
+    step: LoopStep,
+    readonly kernel: Kernel2,
+    gone: readonly Consumed[],
+  ) {
     this.step = freeze(step, true)
     this.steps = before.steps + 1
     this.coordSteps = before.coordSteps
     this.consumed = gone.length > 0 ? Object.freeze([...before.consumed, ...gone]) : before.consumed
-    this.before = before
     this.names = before.names
     Object.freeze(this)
   }

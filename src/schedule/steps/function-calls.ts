@@ -118,55 +118,53 @@ interface CallNames {
 }
 
 class FunctionNames implements Names {
-  readonly #call: CallNames
-  readonly #outer: Names
   /** The loop nest of each new loop, if the steps name it. */
   readonly #nests = new Map<string, Ast.Ident>()
   /** The loop nest of the loop that was resolved last: new loops of a step follow its loops. */
   #nest: Ast.Ident | null = null
 
-  constructor(call: CallNames, outer: Names) {
-    this.#call = call
-    this.#outer = outer
-  }
+  constructor(
+    private readonly call: CallNames,
+    private readonly outer: Names,
+  ) {}
 
   loop(r: Ast.LoopRef): string {
-    return this.#outer.loop(this.#resolved(r))
+    return this.outer.loop(this.#resolved(r))
   }
 
   loops(r: Ast.LoopRef): readonly string[] {
-    return this.#outer.loops(this.#resolved(r))
+    return this.outer.loops(this.#resolved(r))
   }
 
   nest(name: Ast.Ident): string {
-    return this.#outer.nest(this.#other(name))
+    return this.outer.nest(this.#other(name))
   }
 
   buffer(name: Ast.Ident): string {
-    return this.#outer.buffer(this.#other(name))
+    return this.outer.buffer(this.#other(name))
   }
 
   fresh({ name, span }: Ast.Ident, of: 'new loop' | 'new buffer'): string {
     if (of === 'new loop' && this.#nest) this.#nests.set(name, this.#nest)
-    return this.#outer.fresh({ name: this.#call.made.get(name) ?? name, span }, of)
+    return this.outer.fresh({ name: this.call.made.get(name) ?? name, span }, of)
   }
 
   constant(e: Ast.Field): number {
-    return this.#outer.constant({ ...e, object: this.#other(e.object) })
+    return this.outer.constant({ ...e, object: this.#other(e.object) })
   }
 
   /** Returns the caller's name of a loop. `copy.i` with a loop parameter i is the loop of that name in the loop nest `copy`. */
   #resolved(r: Ast.LoopRef): Ast.LoopRef {
     const { name, span } = r.name
-    const given = this.#call.loops.get(name)
-    const own = { name: given?.name.name ?? this.#call.made.get(name) ?? name, span }
+    const given = this.call.loops.get(name)
+    const own = { name: given?.name.name ?? this.call.made.get(name) ?? name, span }
     if (r.nest) this.#nest = this.#other(r.nest)
     else this.#nest = given ? given.nest : (this.#nests.get(name) ?? null)
     return { nest: this.#nest, name: own, span: r.span }
   }
 
   #other({ name, span }: Ast.Ident): Ast.Ident {
-    return { name: this.#call.others.get(name)?.name ?? this.#call.made.get(name) ?? name, span }
+    return { name: this.call.others.get(name)?.name ?? this.call.made.get(name) ?? name, span }
   }
 }
 

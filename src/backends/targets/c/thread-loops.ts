@@ -46,14 +46,11 @@ type Region =
   | { readonly head: Stmt; readonly bodies: readonly (readonly Region[])[] }
 
 class Fission {
-  readonly #block: Launch['block']
   readonly #shared: Alloc[] = []
   /** Arrays for names and registers that are live across barriers, by name. */
   readonly #threadArrays = new Map<string, Buffer>()
 
-  constructor(block: Launch['block']) {
-    this.#block = block
-  }
+  constructor(private readonly block: Launch['block']) {}
 
   launch(body: Body): Body {
     const regions = this.#regions(body)
@@ -122,7 +119,7 @@ class Fission {
       }
     }
     visit(regions)
-    const threads = this.#block[0] * this.#block[1] * this.#block[2]
+    const threads = this.block[0] * this.block[1] * this.block[2]
     for (const [name, { dtype, length }] of candidates)
       if ((uses.get(name)?.size ?? 0) > 1)
         this.#threadArrays.set(name, local(name, dtype, [int(threads * length)]))
@@ -143,7 +140,7 @@ class Fission {
 
   /** Linear index of a thread in its block. */
   get #thread(): Expr {
-    const [x, y, z] = this.#block
+    const [x, y, z] = this.block
     const index = (axis: string, extent: number): Expr => (extent === 1 ? int(0) : variable(axis))
     const row = add(mul(index('thread.z', z), int(y)), index('thread.y', y))
     return add(mul(row, int(x)), index('thread.x', x))
@@ -151,7 +148,7 @@ class Fission {
 
   #loops(body: Body): Body {
     const axes = [...'xyz'].flatMap((d, k) =>
-      this.#block[k]! > 1 ? [[`thread.${d}`, this.#block[k]!] as const] : [],
+      this.block[k]! > 1 ? [[`thread.${d}`, this.block[k]!] as const] : [],
     )
     return axes.reduce<Body>((inner, [name, extent]) => [forLoop(name, int(extent), inner)], body)
   }
@@ -191,7 +188,7 @@ class Fission {
   }
 
   #elementIndex(array: Buffer, index: Expr, thread: Expr): Expr {
-    const threads = this.#block[0] * this.#block[1] * this.#block[2]
+    const threads = this.block[0] * this.block[1] * this.block[2]
     return add(mul(thread, int(lengthOf(array) / threads)), index)
   }
 }

@@ -156,15 +156,12 @@ export function withAttached(axes: readonly Axis[], leaving: ReadonlySet<string>
 /** The attached axes that a format adds. */
 export class Views {
   readonly #made = new Map<string, AttachedAxis>()
-  readonly #unused: (name: string) => string
 
-  constructor(unused: (name: string) => string) {
-    this.#unused = unused
-  }
+  constructor(private readonly unused: (name: string) => string) {}
 
   of(base: string, parent: string): string {
     const key = `${base} ${parent}`
-    const found = this.#made.get(key) ?? attachedAxis(this.#unused(`${base}_at_${parent}`), base, parent)
+    const found = this.#made.get(key) ?? attachedAxis(this.unused(`${base}_at_${parent}`), base, parent)
     this.#made.set(key, found)
     return found.name
   }

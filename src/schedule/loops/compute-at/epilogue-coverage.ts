@@ -106,14 +106,12 @@ function inOrder(cx: Context, sum: Linear, around: readonly For[]): Linear {
  * of the epilogue, loops over the same elements of several buffers become one loop.
  */
 export class ElementLoops {
-  readonly #nest: string
-  readonly #fresh: (name: string) => string
   #loops: readonly For[] = []
 
-  constructor(nest: string, fresh: (name: string) => string) {
-    this.#nest = nest
-    this.#fresh = fresh
-  }
+  constructor(
+    private readonly nest: string,
+    private readonly fresh: (name: string) => string,
+  ) {}
 
   get loops(): readonly For[] {
     return this.#loops
@@ -131,7 +129,7 @@ export class ElementLoops {
     const map = new Map<string, Expr>()
     for (const l of inner) {
       const known = this.#known(l, same, map)
-      const name = known?.var ?? this.#fresh(l.name)
+      const name = known?.var ?? this.fresh(l.name)
       map.set(l.var, variable(name))
       if (!known) this.#loops = [...this.#loops, this.#clone(l, name, map)]
     }
@@ -140,7 +138,7 @@ export class ElementLoops {
 
   #clone(l: For, name: string, map: ReadonlyMap<string, Expr>): For {
     const mode = l.mode.kind === 'bind' ? l.mode : ({ kind: 'serial' } as const)
-    return { ...cloneLoop(l, name, this.#nest, map), mode }
+    return { ...cloneLoop(l, name, this.nest, map), mode }
   }
 
   /**
