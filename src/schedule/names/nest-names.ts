@@ -39,74 +39,51 @@ export function nestsWriting(
 }
 
 /**
- * The names in one loop nest: the roles `p.rows`, `p.scatter`, `p.parallel` (both of these), `p.contiguous` and
- * `p.reductions`; a loop by its name (`p.io`); the loop nest (`p`).
+ * Returns the names in one loop nest: the roles `p.rows`, `p.scatter`, `p.parallel` (both of these), `p.contiguous` and
+ * `p.reductions`; a loop by its name (`p.io`); the loop nest (`p`). `several`: the steps apply to several loop nests,
+ * and new buffers have the name of the loop nest as a suffix.
  */
-export class NestNames implements Names {
-  readonly #nest: string
-  readonly #loops: readonly For[]
-  readonly #roles: ReadonlyMap<string, LoopRole>
-
-  constructor(
-    private readonly as: string,
-    nest: string,
-    now: Kernel2,
-    private readonly outer: Names,
-    private readonly made: Set<string>,
-    /** True if the steps apply to several loop nests: new buffers then have the name of the loop nest as a suffix. */
-    private readonly several: boolean,
-  ) {
-    this.#nest = nest
-    const tops = now.body.filter((s): s is For => s.kind === 'for' && s.nest === nest)
-    this.#loops = loopsOf(tops)
-    this.#roles = new Map(tops.flatMap((t) => [...rolesIn(t)]))
-  }
-
-  loop(r: Ast.LoopRef): string {
-    const all = this.loops(r)
-    if (all.length === 1) return all[0]!
-    const role = `${this.as}.${r.name.name}`
-    return failAt(all.length === 0 ? 'schedule/no-role' : 'schedule/several-loops', r.span, {
-      message:
-        all.length === 0
-          ? `loop nest ${this.#nest} has no loop that is ${role}`
-          : `${role} are ${all.length} loops of loop nest ${this.#nest}: ${all.join(', ')}`,
-      expected: 'one loop',
-      hint: all.length === 0 ? 'spt show --stage 2 has the loops' : `fuse (${role}) -> one`,
-    })
-  }
-
-  loops(r: Ast.LoopRef): readonly string[] {
+export function nestNames(
+  as: string,
+  nest: string,
+  { body }: Kernel2,
+  outer: Names,
+  made: Set<string>,
+  several: boolean,
+): Names {
+  const tops = body.filter((s): s is For => s.kind === 'for' && s.nest === nest)
+  const roleOf = new Map(tops.flatMap((t) => [...rolesIn(t)]))
+  const own = (name: string): string => `${nest}.${name}`
+  const ownBuffer = (name: string): string => (several ? `${name}_${nest}` : name)
+  const loops = (r: Ast.LoopRef): readonly string[] => {
     const { name } = r.name
-    if (r.nest === null) return [this.made.has(name) ? this.#own(name) : this.outer.loop(r)]
-    if (r.nest.name !== this.as) return [this.outer.loop(r)]
-    if (!Object.hasOwn(ROLES, name)) return [this.#own(name)]
+    if (r.nest === null) return [made.has(name) ? own(name) : outer.loop(r)]
+    if (r.nest.name !== as) return [outer.loop(r)]
+    if (!Object.hasOwn(ROLES, name)) return [own(name)]
     const roles = ROLES[name]!
-    return this.#loops.filter((l) => roles.includes(this.#roles.get(l.var)!)).map((l) => this.#own(l.name))
+    return loopsOf(tops).flatMap((l) => (roles.includes(roleOf.get(l.var)!) ? [own(l.name)] : []))
   }
-
-  nest(name: Ast.Ident): string {
-    return name.name === this.as ? this.#nest : this.outer.nest(name)
-  }
-
-  buffer(name: Ast.Ident): string {
-    return this.made.has(name.name) ? this.#ownBuffer(name.name) : this.outer.buffer(name)
-  }
-
-  fresh({ name }: Ast.Ident, of: 'new loop' | 'new buffer'): string {
-    this.made.add(name)
-    return of === 'new loop' ? name : this.#ownBuffer(name)
-  }
-
-  constant(e: Ast.Field): number {
-    return this.outer.constant(e)
-  }
-
-  #own(name: string): string {
-    return `${this.#nest}.${name}`
-  }
-
-  #ownBuffer(name: string): string {
-    return this.several ? `${name}_${this.#nest}` : name
+  return {
+    ...outer,
+    loops,
+    loop(r) {
+      const all = loops(r)
+      if (all.length === 1) return all[0]!
+      const role = `${as}.${r.name.name}`
+      return failAt(all.length === 0 ? 'schedule/no-role' : 'schedule/several-loops', r.span, {
+        message:
+          all.length === 0
+            ? `loop nest ${nest} has no loop that is ${role}`
+            : `${role} are ${all.length} loops of loop nest ${nest}: ${all.join(', ')}`,
+        expected: 'one loop',
+        hint: all.length === 0 ? 'spt show --stage 2 has the loops' : `fuse (${role}) -> one`,
+      })
+    },
+    nest: (name) => (name.name === as ? nest : outer.nest(name)),
+    buffer: (name) => (made.has(name.name) ? ownBuffer(name.name) : outer.buffer(name)),
+    fresh({ name }, of) {
+      made.add(name)
+      return of === 'new loop' ? name : ownBuffer(name)
+    },
   }
 }

@@ -60,81 +60,48 @@ const namesIn = memoize(
 )
 
 /**
- * Names in one part. `p` is the part's buffer, and buffers that share its structure keep their names. `p.io` is a loop
- * of the part: by the format's name, by a name that a step of the block created, or by the name of another iterator if
- * one iteration of the part has it. `sum` and `sum.f` are the part's copy of an iteration and a loop of the copy. New
- * names have the label of the part as a suffix.
+ * Returns the names in one part. `p` is the part's buffer, and buffers that share its structure keep their names. `p.io`
+ * is a loop of the part: by the format's name, by a name that a step of the block created, or by the name of another
+ * iterator if one iteration of the part has it. `sum` and `sum.f` are the part's copy of an iteration and a loop of the
+ * copy. New names have the label of the part as a suffix.
+ *
+ * @param earlier names that earlier steps of the block created; the result's `made` has those of later steps, too
  */
-export class PartNames implements Names {
-  readonly #kernel: Kernel1
-  readonly #loops: ReadonlySet<string>
-  readonly #buffers: ReadonlySet<string>
-  readonly #made: Set<string>
-
-  /** @param made names that earlier steps of the block created */
-  constructor(
-    private readonly as: string,
-    private readonly part: StoredPart,
-    now: Program,
-    private readonly outer: Names,
-    made: Iterable<string> = [],
-  ) {
-    this.#kernel = now.kernel
-    const { loops, buffers } = namesIn(now.loops)
-    this.#loops = loops
-    this.#buffers = buffers
-    this.#made = new Set(made)
-  }
-
-  /** Names that steps created. */
-  get made(): ReadonlySet<string> {
-    return this.#made
-  }
-
-  loop(r: Ast.LoopRef): string {
-    if (r.nest === null) return this.#bare(r)
-    const name = this.#loopName(r.name.name)
-    if (r.nest.name !== this.as) {
-      const nest = this.nest(r.nest)
-      return nest === r.nest.name ? this.outer.loop(r) : `${nest}.${name ?? r.name.name}`
-    }
-    if (name !== undefined) return loopOver(this.part, this.#kernel, name)
-    const having = iterationsOver(this.part, this.#kernel).filter((it) =>
-      it.iters.some((x) => x.name === r.name.name),
-    )
-    if (having.length === 1) return `${having[0]!.name}.${r.name.name}`
-    const own = this.#own(r.name.name)
-    if (having.length === 0 && this.#loops.has(own)) return own
-    return this.#noLoop(
-      r,
-      having.map((it) => it.name),
-    )
-  }
-
-  loops(r: Ast.LoopRef): readonly string[] {
-    return [this.loop(r)]
-  }
+export function partNames(
+  as: string,
+  part: StoredPart,
+  { kernel, loops: nests }: Program,
+  outer: Names,
+  earlier: Iterable<string>,
+): Names & { readonly made: ReadonlySet<string> } {
+  const { loops, buffers } = namesIn(nests)
+  const made = new Set(earlier)
+  const { formats } = part
+  const { text } = formats[0]!
+  const own = (name: string): string => labelled(name, part.label)
+  const loopName = (name: string): string | undefined =>
+    made.has(name) ? own(name) : axisOf(part, kernel, name)
 
   /** A result of a step of the block, or a loop outside of the parts. */
-  #bare(r: Ast.LoopRef): string {
+  const bare = (r: Ast.LoopRef): string => {
     const { name } = r.name
-    if (this.#made.has(name)) return this.#own(name)
-    const known = this.#loops.has(name) || this.#loopName(name) === undefined
-    if (known) return this.outer.loop(r)
+    if (made.has(name)) return own(name)
+    if (loops.has(name) || loopName(name) === undefined) return outer.loop(r)
     return failAt('schedule/unknown-loop', r.name.span, {
-      message: `there is no loop ${name} outside of part ${this.part.buffer} (${this.part.formats[0]!.text})`,
-      expected: `${this.as}.${name}, the loop of each part`,
-      hint: `write ${this.as}.${name} in this block`,
+      message: `there is no loop ${name} outside of part ${part.buffer} (${text})`,
+      expected: `${as}.${name}, the loop of each part`,
+      hint: `write ${as}.${name} in this block`,
     })
   }
 
-  #noLoop(r: Ast.LoopRef, several: readonly string[]): never {
-    const { buffer, formats } = this.part
-    const what = `part ${buffer} (${formats[0]!.text})`
+  const noLoop = (r: Ast.LoopRef, several: readonly string[]): never => {
+    const what = `part ${part.buffer} (${text})`
     const { name } = r.name
-    const format = [...formats[0]!.names.keys()]
-    const others = iterationsOver(this.part, this.#kernel).flatMap((it) => it.iters.map((x) => x.name))
-    const candidates = [...new Set([...format, ...this.#made, ...others.filter((x) => !this.#isAxis(x))])]
+    const isAxis = (x: string): boolean => formats.some((f) => [...f.names.values()].includes(x))
+    const others = iterationsOver(part, kernel).flatMap((it) => it.iters.map((x) => x.name))
+    const candidates = [
+      ...new Set([...formats[0]!.names.keys(), ...made, ...others.filter((x) => !isAxis(x))]),
+    ]
     if (several.length > 0)
       return failAt('schedule/ambiguous-loop', r.name.span, {
         message: `${several.length} iterations of ${what} have a loop ${name}: ${several.join(', ')}`,
@@ -143,52 +110,60 @@ export class PartNames implements Names {
     return failAt('schedule/unknown-loop', r.name.span, {
       message: `${what} has no loop ${name}`,
       ...among(name, candidates),
-      hint: `each step is for every part; outside, loops of a part are called ${this.#own(candidates[0]!)} and so on`,
+      hint: `each step is for every part; outside, loops of a part are called ${own(candidates[0]!)} and so on`,
     })
   }
 
-  #isAxis(name: string): boolean {
-    return this.part.formats.some((f) => [...f.names.values()].includes(name))
+  const nestOf = (name: Ast.Ident): string => {
+    if (made.has(name.name)) return own(name.name)
+    const iterations = iterationsOf(kernel.body)
+    const copies = part.endings.map((ending) => labelled(name.name, ending))
+    return copies.find((copy) => iterations.some((it) => it.name === copy)) ?? outer.nest(name)
   }
 
-  nest(name: Ast.Ident): string {
-    if (this.#made.has(name.name)) return this.#own(name.name)
-    const iterations = iterationsOf(this.#kernel.body)
-    const copies = this.part.endings.map((ending) => labelled(name.name, ending))
-    return copies.find((own) => iterations.some((it) => it.name === own)) ?? this.outer.nest(name)
+  const loopOf = (r: Ast.LoopRef): string => {
+    if (r.nest === null) return bare(r)
+    const { name } = r.name
+    const inPart = loopName(name)
+    if (r.nest.name !== as) {
+      const nest = nestOf(r.nest)
+      return nest === r.nest.name ? outer.loop(r) : `${nest}.${inPart ?? name}`
+    }
+    if (inPart !== undefined) return loopOver(part, kernel, inPart)
+    const having = iterationsOver(part, kernel).flatMap((it) =>
+      it.iters.some((x) => x.name === name) ? [it.name] : [],
+    )
+    if (having.length === 1) return `${having[0]!}.${name}`
+    return having.length === 0 && loops.has(own(name)) ? own(name) : noLoop(r, having)
   }
 
-  buffer(name: Ast.Ident): string {
-    if (name.name === this.as) return this.part.buffer
-    if (this.#made.has(name.name)) return this.#own(name.name)
-    const own = this.part.endings.map((ending) => labelled(name.name, ending))
-    // Steps may have given each part a separate buffer in place of a common one.
-    const divided = this.#buffers.has(name.name) ? undefined : own.find((b) => this.#buffers.has(b))
-    return this.part.copies.get(name.name) ?? divided ?? this.outer.buffer(name)
-  }
-
-  fresh(name: Ast.Ident): string {
-    this.#made.add(name.name)
-    return this.#own(name.name)
-  }
-
-  constant(e: Ast.Field): number {
-    if (e.object.name !== this.as) return this.outer.constant(e)
-    const { formats } = this.part
-    const known = formats.find((f) => f.constants.has(e.field.name))
-    if (known) return known.constants.get(e.field.name)!
-    const candidates = [...new Set(formats.flatMap((f) => [...f.constants.keys()]))]
-    return failAt('schedule/no-constant', e.field.span, {
-      message: `${formats[0]!.text} has no constant ${e.field.name}`,
-      ...among(e.field.name, candidates),
-    })
-  }
-
-  #own(name: string): string {
-    return labelled(name, this.part.label)
-  }
-
-  #loopName(name: string): string | undefined {
-    return this.#made.has(name) ? this.#own(name) : axisOf(this.part, this.#kernel, name)
+  return {
+    made,
+    loop: loopOf,
+    loops: (r) => [loopOf(r)],
+    nest: nestOf,
+    buffer(name) {
+      if (name.name === as) return part.buffer
+      if (made.has(name.name)) return own(name.name)
+      const copies = part.endings.map((ending) => labelled(name.name, ending))
+      // Steps may have given each part a separate buffer in place of a common one.
+      const divided = buffers.has(name.name) ? undefined : copies.find((b) => buffers.has(b))
+      return part.copies.get(name.name) ?? divided ?? outer.buffer(name)
+    },
+    fresh({ name }) {
+      made.add(name)
+      return own(name)
+    },
+    constant(e) {
+      if (e.object.name !== as) return outer.constant(e)
+      const { name, span } = e.field
+      const known = formats.find((f) => f.constants.has(name))
+      if (known) return known.constants.get(name)!
+      const candidates = [...new Set(formats.flatMap((f) => [...f.constants.keys()]))]
+      return failAt('schedule/no-constant', span, {
+        message: `${text} has no constant ${name}`,
+        ...among(name, candidates),
+      })
+    },
   }
 }

@@ -17,22 +17,19 @@ export interface NestOutcome {
 }
 
 /** The data outside of the loop nest that a step may read. */
-type Around = Omit<Kernel2, 'stage' | 'name' | 'body' | 'span' | 'facts'>
-
-/** Returns the fields of `Around`, listed by name, because a rest pattern takes V8 ten times as long. */
-const aroundOf = (k: Kernel2): { readonly [P in keyof Required<Around>]: Around[P] } => ({
-  params: k.params,
-  buffers: k.buffers,
-  ascending: k.ascending,
-  permutations: k.permutations,
-  distinct: k.distinct,
-  disjointWrites: k.disjointWrites,
-  lostWrites: k.lostWrites,
-  runtimeLists: k.runtimeLists,
-})
+const AROUND = [
+  'params',
+  'buffers',
+  'ascending',
+  'permutations',
+  'distinct',
+  'disjointWrites',
+  'lostWrites',
+] as const satisfies readonly (keyof Kernel2)[]
 
 interface Known extends NestOutcome {
-  readonly around: Around
+  /** The values of `AROUND`. */
+  readonly around: readonly unknown[]
   readonly queries: readonly NameQuery[]
 }
 
@@ -69,7 +66,7 @@ export function actsIn(cx: Context, primitive: Primitive<LoopStep>, step: LoopSt
 export function recalled(cx: Context, { at, key }: Acts): NestOutcome | undefined {
   const { kernel } = cx
   const before = known.get(kernel.body[at]!)?.get(key)
-  if (!before || !isAlike(before.around, kernel)) return undefined
+  if (!before || AROUND.some((part, k) => before.around[k] !== kernel[part])) return undefined
   const scratch = cx.on(kernel)
   return before.queries.every((q) => q(scratch)) ? before : undefined
 }
@@ -88,17 +85,5 @@ export function keep(
   const ofNest = known.get(nest) ?? new Map<string, Known>()
   known.set(nest, ofNest)
   if (!ofNest.has(key)) count++
-  ofNest.set(key, { ...made, around: aroundOf(kernel), queries })
-}
-
-function isAlike(a: Around, b: Around): boolean {
-  return (
-    a.params === b.params &&
-    a.buffers === b.buffers &&
-    a.ascending === b.ascending &&
-    a.permutations === b.permutations &&
-    a.distinct === b.distinct &&
-    a.disjointWrites === b.disjointWrites &&
-    a.lostWrites === b.lostWrites
-  )
+  ofNest.set(key, { ...made, around: AROUND.map((part) => kernel[part]), queries })
 }

@@ -38,8 +38,8 @@ export function callEnv(step: Ast.UseStep, used: Schedule, env: Env, names: NewN
     schedule: used,
     values: valuesOf(used, numbers),
     passed,
-    names: new FunctionNames(call, env.names),
-    constant: (e) => env.names.constant(e),
+    names: functionNames(call, env.names),
+    constant: env.names.constant,
     path,
     calls: [step.span, ...env.calls],
     callParameters: () => [...parametersOf(step, env), ...env.callParameters()],
@@ -117,54 +117,34 @@ interface CallNames {
   readonly made: ReadonlyMap<string, string>
 }
 
-class FunctionNames implements Names {
+function functionNames({ loops, others, made }: CallNames, outer: Names): Names {
   /** The loop nest of each new loop, if the steps name it. */
-  readonly #nests = new Map<string, Ast.Ident>()
+  const nests = new Map<string, Ast.Ident>()
   /** The loop nest of the loop that was resolved last: new loops of a step follow its loops. */
-  #nest: Ast.Ident | null = null
-
-  constructor(
-    private readonly call: CallNames,
-    private readonly outer: Names,
-  ) {}
-
-  loop(r: Ast.LoopRef): string {
-    return this.outer.loop(this.#resolved(r))
-  }
-
-  loops(r: Ast.LoopRef): readonly string[] {
-    return this.outer.loops(this.#resolved(r))
-  }
-
-  nest(name: Ast.Ident): string {
-    return this.outer.nest(this.#other(name))
-  }
-
-  buffer(name: Ast.Ident): string {
-    return this.outer.buffer(this.#other(name))
-  }
-
-  fresh({ name, span }: Ast.Ident, of: 'new loop' | 'new buffer'): string {
-    if (of === 'new loop' && this.#nest) this.#nests.set(name, this.#nest)
-    return this.outer.fresh({ name: this.call.made.get(name) ?? name, span }, of)
-  }
-
-  constant(e: Ast.Field): number {
-    return this.outer.constant({ ...e, object: this.#other(e.object) })
-  }
-
+  let nest: Ast.Ident | null = null
+  const other = ({ name, span }: Ast.Ident): Ast.Ident => ({
+    name: others.get(name)?.name ?? made.get(name) ?? name,
+    span,
+  })
   /** Returns the caller's name of a loop. `copy.i` with a loop parameter i is the loop of that name in the loop nest `copy`. */
-  #resolved(r: Ast.LoopRef): Ast.LoopRef {
+  const resolved = (r: Ast.LoopRef): Ast.LoopRef => {
     const { name, span } = r.name
-    const given = this.call.loops.get(name)
-    const own = { name: given?.name.name ?? this.call.made.get(name) ?? name, span }
-    if (r.nest) this.#nest = this.#other(r.nest)
-    else this.#nest = given ? given.nest : (this.#nests.get(name) ?? null)
-    return { nest: this.#nest, name: own, span: r.span }
+    const given = loops.get(name)
+    const own = { name: given?.name.name ?? made.get(name) ?? name, span }
+    if (r.nest) nest = other(r.nest)
+    else nest = given ? given.nest : (nests.get(name) ?? null)
+    return { nest, name: own, span: r.span }
   }
-
-  #other({ name, span }: Ast.Ident): Ast.Ident {
-    return { name: this.call.others.get(name)?.name ?? this.call.made.get(name) ?? name, span }
+  return {
+    loop: (r) => outer.loop(resolved(r)),
+    loops: (r) => outer.loops(resolved(r)),
+    nest: (name) => outer.nest(other(name)),
+    buffer: (name) => outer.buffer(other(name)),
+    fresh({ name, span }, of) {
+      if (of === 'new loop' && nest) nests.set(name, nest)
+      return outer.fresh({ name: made.get(name) ?? name, span }, of)
+    },
+    constant: (e) => outer.constant({ ...e, object: other(e.object) }),
   }
 }
 

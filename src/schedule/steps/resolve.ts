@@ -10,8 +10,8 @@ import { countText, MAX_STEPS } from '../../ir/code-size-budgets.ts'
 import { iterationsOf } from '../../ir/coordinates/stage1-tree.ts'
 import { labelled } from '../../ir/formats/format-tables.ts'
 import { COORD_STEPS, type CoordStep, refuseLate } from '../coordinates/steps.ts'
-import { NestNames, nestsWriting } from '../names/nest-names.ts'
-import { PartNames, type Program, plainNames } from '../names/part-names.ts'
+import { nestNames, nestsWriting } from '../names/nest-names.ts'
+import { type Program, partNames, plainNames } from '../names/part-names.ts'
 import { iterationsOver, partsOf } from '../names/parts.ts'
 import { endsCoordinates, LOOP_STEPS } from '../primitives.ts'
 import type { Located } from '../refusals.ts'
@@ -62,14 +62,12 @@ interface Progress {
 
 function stepsIn(schedule: Schedule, args: readonly (number | undefined)[], progress: Progress): Step[] {
   checkCount(schedule)
-  const { constant } = plainNames
-  const values = valuesOf(schedule, args)
   const env: Env = {
     schedule,
-    values,
+    values: valuesOf(schedule, args),
     passed: new Map(),
     names: plainNames,
-    constant,
+    constant: plainNames.constant,
     path: '',
     calls: [],
     callParameters: () => [],
@@ -124,9 +122,9 @@ function eachPart(step: Ast.EachStep, env: Env, { onLoops, newNames }: Progress,
         step,
         'make fewer parts',
       )
-    const names = parts.map((part) => new PartNames(step.as.name, part, at, env.names, made))
+    const names = parts.map((part) => partNames(step.as.name, part, at, env.names, made))
     const all = names.flatMap((n) => {
-      const inside: Env = { ...env, names: n, constant: (e) => n.constant(e) }
+      const inside: Env = { ...env, names: n, constant: n.constant }
       return steps.flatMap((s) => convert(s.step, s.inside(inside), progress))
     })
     return { all, made: names[0]!.made }
@@ -152,7 +150,7 @@ function eachNest(step: Ast.EachStep, env: Env, { newNames }: Progress, { loops 
     const made = new Set<string>()
     return step.steps.map((s): Step => {
       const steps = (now: Now): Step[] => {
-        const names = new NestNames(step.as.name, nest, now.loops, env.names, made, nests.length > 1)
+        const names = nestNames(step.as.name, nest, now.loops, env.names, made, nests.length > 1)
         return convert(s, { ...env, names }, { onLoops: true, newNames })
       }
       return { stage: 'parts', text: printStep(s), span: s.span, steps }
