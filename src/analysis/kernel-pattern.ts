@@ -32,7 +32,7 @@ interface Way extends KernelMatch {
 
 /** Returns the match; null if the kernels differ. */
 export function matchKernel(pattern: Kernel1, kernel: Kernel1): KernelMatch | null {
-  return new Matcher(pattern, kernel).found
+  return matcher(pattern, kernel).found
 }
 
 /** Returns the map with one more pair; null if either name is paired with another. */
@@ -46,94 +46,78 @@ function paired(
   return [...map.values()].includes(to) ? null : new Map([...map, [from, to]])
 }
 
-class Matcher {
-  constructor(
-    private readonly pattern: Kernel1,
-    private readonly kernel: Kernel1,
-  ) {}
-
-  get found(): KernelMatch | null {
-    const none: Way = { axes: new Map(), buffers: new Map(), params: new Map(), iters: new Map() }
-    return this.#bodies(this.pattern.body, this.kernel.body, [none])[0] ?? null
-  }
-
-  #bodies(pattern: readonly Stmt1[], actual: readonly Stmt1[], ways: readonly Way[]): readonly Way[] {
+function matcher(wanted: Kernel1, kernel: Kernel1) {
+  const isScalar = (e: Expr): boolean =>
+    e.kind === 'const' || (e.kind === 'var' && kernel.params.some((x) => x.name === e.name))
+  const bodies = (
+    pattern: readonly Stmt1[],
+    actual: readonly Stmt1[],
+    ways: readonly Way[],
+  ): readonly Way[] => {
     if (pattern.length !== actual.length) return []
-    return pattern.reduce<readonly Way[]>((now, p, k) => this.#statement(p, actual[k]!, now), ways)
+    return pattern.reduce<readonly Way[]>((now, p, k) => statement(p, actual[k]!, now), ways)
   }
-
-  #statement(p: Stmt1, a: Stmt1, ways: readonly Way[]): readonly Way[] {
-    if (p.kind === 'iterate' && a.kind === 'iterate') return this.#iteration(p, a, ways)
-    if (p.kind === 'assign' && a.kind === 'assign') return this.#written(p, a, ways)
+  const statement = (p: Stmt1, a: Stmt1, ways: readonly Way[]): readonly Way[] => {
+    if (p.kind === 'iterate' && a.kind === 'iterate') return iteration(p, a, ways)
+    if (p.kind === 'assign' && a.kind === 'assign') return written(p, a, ways)
     if (p.kind !== 'reduce' || a.kind !== 'reduce' || p.reducer.name !== a.reducer.name) return []
-    return this.#written(p, a, ways)
+    return written(p, a, ways)
   }
-
-  #iteration(p: Iteration, a: Iteration, ways: readonly Way[]): readonly Way[] {
+  const iteration = (p: Iteration, a: Iteration, ways: readonly Way[]): readonly Way[] => {
     if (p.iters.length !== a.iters.length || p.where.length > 0 || a.where.length > 0) return []
     const own = ways.map((w): Way => ({ ...w, iters: new Map() }))
-    return this.#bodies(p.body, a.body, own).flatMap((way) =>
+    return bodies(p.body, a.body, own).flatMap((way) =>
       p.iters.reduce<readonly Way[]>(
         (now, iter) => {
           const other = a.iters.find((x) => x.name === way.iters.get(iter.name))
-          return other && other.kind === iter.kind ? this.#axis(iter.axis, other.axis, now) : []
+          return other && other.kind === iter.kind ? axisOf(iter.axis, other.axis, now) : []
         },
         [way],
       ),
     )
   }
-
-  #written(p: Assign | Reduce1, a: Assign | Reduce1, ways: readonly Way[]): readonly Way[] {
+  const written = (p: Assign | Reduce1, a: Assign | Reduce1, ways: readonly Way[]): readonly Way[] => {
     if (p.targets.length !== a.targets.length) return []
-    const targets = p.targets.reduce<readonly Way[]>((now, t, k) => this.#same(t, a.targets[k]!, now), ways)
-    return p.values.reduce<readonly Way[]>((now, v, k) => this.#same(v, a.values[k]!, now), targets)
+    const targets = p.targets.reduce<readonly Way[]>((now, t, k) => same(t, a.targets[k]!, now), ways)
+    return p.values.reduce<readonly Way[]>((now, v, k) => same(v, a.values[k]!, now), targets)
   }
-
-  #same(pattern: Expr, actual: Expr, ways: readonly Way[]): readonly Way[] {
-    return matches(pattern, actual, ways, (p, a, now) => {
+  const same = (pattern: Expr, actual: Expr, ways: readonly Way[]): readonly Way[] =>
+    matches(pattern, actual, ways, (p, a, now) => {
       if (p.kind === 'load') {
         if (a.kind !== 'load' || p.dtype !== a.dtype || p.index.length !== a.index.length) return []
-        const buffers = this.#buffer(p.buffer, a.buffer, now)
-        return p.index.reduce<readonly Way[]>((x, i, k) => this.#same(i, a.index[k]!, x), buffers)
+        const buffers = buffer(p.buffer, a.buffer, now)
+        return p.index.reduce<readonly Way[]>((x, i, k) => same(i, a.index[k]!, x), buffers)
       }
       if (p.kind !== 'var') return undefined
-      const param = this.pattern.params.find((x) => x.name === p.name)
-      if (param?.kind === 'scalar') return this.#isScalar(a) ? this.#param(p.name, a, now) : []
-      if (param) return this.#param(p.name, a, now)
-      return a.kind === 'var' && !this.kernel.params.some((x) => x.name === a.name)
+      const param = wanted.params.find((x) => x.name === p.name)
+      if (param?.kind === 'scalar') return isScalar(a) ? paramOf(p.name, a, now) : []
+      if (param) return paramOf(p.name, a, now)
+      return a.kind === 'var' && !kernel.params.some((x) => x.name === a.name)
         ? now.flatMap((w) => {
             const iters = paired(w.iters, p.name, a.name)
             return iters ? [{ ...w, iters }] : []
           })
         : []
     })
-  }
-
-  #isScalar = (e: Expr): boolean =>
-    e.kind === 'const' || (e.kind === 'var' && this.kernel.params.some((x) => x.name === e.name))
-
-  #param(name: string, is: Expr, ways: readonly Way[]): readonly Way[] {
-    return ways.flatMap((w) => {
+  const paramOf = (name: string, is: Expr, ways: readonly Way[]): readonly Way[] =>
+    ways.flatMap((w) => {
       const known = w.params.get(name)
       if (known) return keyOf(known) === keyOf(is) ? [w] : []
       return [{ ...w, params: new Map([...w.params, [name, is]]) }]
     })
-  }
-
-  #buffer(p: string, a: string, ways: readonly Way[]): readonly Way[] {
-    const own = this.pattern.buffers.find((b) => b.name === p)
-    const other = this.kernel.buffers.find((b) => b.name === a)
+  const buffer = (p: string, a: string, ways: readonly Way[]): readonly Way[] => {
+    const own = wanted.buffers.find((b) => b.name === p)
+    const other = kernel.buffers.find((b) => b.name === a)
     if (!own || !other || !alike(own, other)) return []
     const known = ways.flatMap((w) => {
       const buffers = paired(w.buffers, p, a)
       return buffers ? [{ ...w, buffers }] : []
     })
-    return own.axes.reduce<readonly Way[]>((now, axis, k) => this.#axis(axis, other.axes[k]!, now), known)
+    return own.axes.reduce<readonly Way[]>((now, axis, k) => axisOf(axis, other.axes[k]!, now), known)
   }
-
-  #axis(p: string, a: string, ways: readonly Way[]): readonly Way[] {
-    const own = this.pattern.axes.find((x) => x.name === p)
-    const other = this.kernel.axes.find((x) => x.name === a)
+  const axisOf = (p: string, a: string, ways: readonly Way[]): readonly Way[] => {
+    const own = wanted.axes.find((x) => x.name === p)
+    const other = kernel.axes.find((x) => x.name === a)
     if (!own || !other || !storedAlike(own, other)) return []
     // Dense roots of one extent have the same coordinates, so any of them matches.
     const isRange = isDense(own) && parentOf(own) === null
@@ -143,14 +127,20 @@ class Matcher {
     })
     const [parent, otherParent] = [parentOf(own), parentOf(other)]
     if ((parent === null) !== (otherParent === null)) return []
-    const below = parent === null ? known : this.#axis(parent, otherParent!, known)
+    const below = parent === null ? known : axisOf(parent, otherParent!, known)
     if (!isStored(own) || !isStored(other)) return []
     const sizes = sizesOfAxis(other)
     return sizesOfAxis(own).reduce<readonly Way[]>(
       (now, e, k) =>
-        e.kind === 'var' ? this.#param(e.name, sizes[k]!, now) : keyOf(e) === keyOf(sizes[k]!) ? now : [],
+        e.kind === 'var' ? paramOf(e.name, sizes[k]!, now) : keyOf(e) === keyOf(sizes[k]!) ? now : [],
       below,
     )
+  }
+  return {
+    get found(): KernelMatch | null {
+      const none: Way = { axes: new Map(), buffers: new Map(), params: new Map(), iters: new Map() }
+      return bodies(wanted.body, kernel.body, [none])[0] ?? null
+    },
   }
 }
 

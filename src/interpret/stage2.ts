@@ -28,62 +28,18 @@ export function interpret(
   params: ReadonlyMap<string, number>,
   order: Order = 'forward',
 ): void {
-  new Interpreter(kernel, buffers, params, order).run()
-}
-
-class Interpreter {
-  readonly #exprs: Expressions
-  readonly #inits: ReadonlyMap<string, readonly Reduce[]>
-  readonly #paths = new Map<Reduce, readonly For[]>()
-  readonly #program: Action
-  readonly #threads: Threads
-
-  constructor(
-    kernel: Kernel2,
-    buffers: ReadonlyMap<string, Cells>,
-    params: ReadonlyMap<string, number>,
-    private readonly order: Order,
-  ) {
-    this.#threads = new Threads(kernel.body, order === 'threads')
-    this.#exprs = new Expressions(this.#threads.count > 1 ? () => this.#threads.rank() : null)
-    for (const p of kernel.params) {
-      const value = params.get(p.name)
-      invariant(value !== undefined, `no value for parameter ${p.name}`)
-      this.#exprs.slot(p.name).value = value
-    }
-    for (const b of kernel.buffers) {
-      const sizes = b.shape.map((e) => this.#exprs.compile(e)())
-      const length = sizes.reduce((x, y) => x * y, 1)
-      this.#exprs.declare({ buffer: b, sizes, data: cellsOf(b, length, buffers) })
-    }
-    const inits = new Map<string, Reduce[]>()
-    for (const { reduce, path } of reductionsOf(kernel.body)) {
-      this.#paths.set(reduce, path)
-      if (!reduce.init) continue
-      const outermost = path.find((l) => l.reduce)
-      if (outermost) inits.set(outermost.var, [...(inits.get(outermost.var) ?? []), reduce])
-    }
-    this.#inits = inits
-    this.#program = this.#block(kernel.body)
-  }
-
-  run(): void {
-    this.#program()
-  }
-
-  #block(body: readonly Stmt[]): Action {
-    const actions = body.map((s) => this.#stmt(s))
+  const block = (body: readonly Stmt[]): Action => {
+    const actions = body.map((s) => stmt(s))
     if (actions.length === 1) return actions[0]!
     return () => {
       for (const a of actions) a()
     }
   }
-
-  #stmt(s: Stmt): Action {
+  const stmt = (s: Stmt): Action => {
     switch (s.kind) {
       case 'for': {
-        const inits = (this.#inits.get(s.var) ?? []).map((r) => this.#initNest(r))
-        const loop = this.#loop(s, this.#exprs.slot(s.var), () => this.#block(s.body))
+        const inits = (initsOf.get(s.var) ?? []).map((r) => initNest(r))
+        const loop = loopOf(s, exprs.slot(s.var), () => block(s.body))
         if (inits.length === 0) return loop
         return () => {
           for (const init of inits) init()
@@ -91,47 +47,47 @@ class Interpreter {
         }
       }
       case 'if': {
-        const cond = this.#exprs.compile(s.cond)
-        const then = this.#block(s.then)
-        const otherwise = this.#block(s.else)
+        const cond = exprs.compile(s.cond)
+        const then = block(s.then)
+        const otherwise = block(s.else)
         return () => {
-          this.#exprs.begin()
+          exprs.begin()
           if (cond() !== 0) then()
           else otherwise()
         }
       }
       case 'while': {
-        const [cond, body] = [this.#exprs.compile(s.cond), this.#block(s.body)]
+        const [cond, body] = [exprs.compile(s.cond), block(s.body)]
         return () => {
-          for (this.#exprs.begin(); cond() !== 0; this.#exprs.begin()) body()
+          for (exprs.begin(); cond() !== 0; exprs.begin()) body()
         }
       }
       case 'store': {
-        const { accumulate } = this.#exprs.cell(s.buffer).buffer
+        const { accumulate } = exprs.cell(s.buffer).buffer
         const uncast = s.combined && s.value.kind === 'cast' ? s.value.x : undefined
-        const value = this.#exprs.compile(uncast ?? s.value)
-        const write = this.#exprs.writer(s, (uncast ?? s.value).dtype, uncast && accumulate)
-        return this.#threads.statement(() => {
-          this.#exprs.begin()
+        const value = exprs.compile(uncast ?? s.value)
+        const write = exprs.writer(s, (uncast ?? s.value).dtype, uncast && accumulate)
+        return threads.statement(() => {
+          exprs.begin()
           write(value())
-        }, this.#inRegisters(s.buffer))
+        }, isInRegisters(s.buffer))
       }
       case 'reduce':
-        return this.#reduce(s)
+        return reduce(s)
       case 'alloc': {
-        const cell = this.#declareAllocation(s.buffer)
+        const cell = declareAllocation(s.buffer)
         // Each thread has its own copy of a register array.
-        const copies = this.#inRegisters(s.buffer.name) ? this.#threads.count : 1
+        const copies = isInRegisters(s.buffer.name) ? threads.count : 1
         const length = cell.sizes.reduce((x, y) => x * y, copies)
         return () => {
           cell.data = createPoisoned(s.buffer.dtype, length)
         }
       }
       case 'fill': {
-        const cell = this.#exprs.cell(s.buffer)
-        const value = this.#exprs.compile(s.value)
+        const cell = exprs.cell(s.buffer)
+        const value = exprs.compile(s.value)
         return () => {
-          this.#exprs.begin()
+          exprs.begin()
           const v = value()
           for (let k = 0; k < cell.data.length; k++) cell.data[k] = v
         }
@@ -148,17 +104,16 @@ class Interpreter {
         return unreachable(s)
     }
   }
-
-  #loop(s: For, slot: { value: number }, compileBody: () => Action): Action {
-    const extent = this.#exprs.compile(s.extent)
-    const guards = s.guards.map((g) => this.#exprs.compile(g))
+  const loopOf = (s: For, slot: { value: number }, compileBody: () => Action): Action => {
+    const extent = exprs.compile(s.extent)
+    const guards = s.guards.map((g) => exprs.compile(g))
     const [guard] = guards
     const holds = guards.length > 1 ? () => guards.every((g) => g() !== 0) : () => guard?.() !== 0
-    const { inner: body, enter } = this.#threads.compileLoop(s, compileBody)
-    const backward = this.order === 'backward' && (s.mode.kind === 'bind' || s.mode.kind === 'vectorize')
+    const { inner: body, enter } = threads.compileLoop(s, compileBody)
+    const backward = order === 'backward' && (s.mode.kind === 'bind' || s.mode.kind === 'vectorize')
     if (guards.length === 0 && !enter && !backward)
       return () => {
-        this.#exprs.begin()
+        exprs.begin()
         const n = extent()
         for (let k = 0; k < n; k++) {
           slot.value = k
@@ -166,67 +121,64 @@ class Interpreter {
         }
       }
     return () => {
-      this.#exprs.begin()
+      exprs.begin()
       const n = extent()
       for (let k = 0; k < n; k++) {
         slot.value = backward ? n - 1 - k : k
         enter?.(k)
-        this.#exprs.begin()
+        exprs.begin()
         if (holds()) body()
       }
     }
   }
-
   /** Sets the targets of a reduction to the identity, in copies of the loops that iterate over them. */
-  #initNest(s: Reduce): Action {
-    const path = this.#paths.get(s)!
+  const initNest = (s: Reduce): Action => {
+    const path = paths.get(s)!
     const inner = path.slice(path.findIndex((l) => l.reduce))
     const loops = initLoops(s, inner)
     const build = (k: number): Action => {
       const l = loops[k]
-      return l ? this.#loop(l, this.#exprs.slot(l.var), () => build(k + 1)) : this.#initialize(s)
+      return l ? loopOf(l, exprs.slot(l.var), () => build(k + 1)) : initialize(s)
     }
     return build(0)
   }
-
-  #initialize(s: Reduce): Action {
+  const initialize = (s: Reduce): Action => {
     const writes = s.targets.map((t, k) => {
-      const value = this.#exprs.compile(s.reducer.identity[k]!)
-      const write = this.#exprs.writer(t, s.reducer.identity[k]!.dtype)
+      const value = exprs.compile(s.reducer.identity[k]!)
+      const write = exprs.writer(t, s.reducer.identity[k]!.dtype)
       return (): void => {
-        this.#exprs.begin()
+        exprs.begin()
         write(value())
       }
     })
     const initialize = (): void => {
       for (const w of writes) w()
     }
-    return this.#threads.statement(
+    return threads.statement(
       initialize,
-      s.targets.some((t) => this.#inRegisters(t.buffer)),
+      s.targets.some((t) => isInRegisters(t.buffer)),
     )
   }
-
-  #reduce(s: Reduce): Action {
-    const path = this.#paths.get(s)!
-    const reducer = this.#accumulationMonoid(s)
-    const init = s.init && !path.some((l) => l.reduce) ? this.#initialize(s) : undefined
-    const values = s.values.map((v, k) => this.#exprs.compileAs(v, reducer.right[k]!.dtype))
-    const old = s.targets.map((t, k) => this.#exprs.compileAccumulator(t, reducer.left[k]!.dtype))
+  const reduce = (s: Reduce): Action => {
+    const path = paths.get(s)!
+    const reducer = accumulationMonoid(s)
+    const init = s.init && !path.some((l) => l.reduce) ? initialize(s) : undefined
+    const values = s.values.map((v, k) => exprs.compileAs(v, reducer.right[k]!.dtype))
+    const old = s.targets.map((t, k) => exprs.compileAccumulator(t, reducer.left[k]!.dtype))
     const left = reducer.left.map(() => ({ value: 0 }))
     const right = reducer.right.map(() => ({ value: 0 }))
     const operands = new Map([
       ...reducer.left.map((v, k) => [v.name, left[k]!] as const),
       ...reducer.right.map((v, k) => [v.name, right[k]!] as const),
     ])
-    const results = reducer.result.map((e) => this.#exprs.compile(e, operands))
+    const results = reducer.result.map((e) => exprs.compile(e, operands))
     const writes = s.targets.map((t, k) =>
-      this.#exprs.writer(t, reducer.result[k]!.dtype, this.#exprs.cell(t.buffer).buffer.accumulate),
+      exprs.writer(t, reducer.result[k]!.dtype, exprs.cell(t.buffer).buffer.accumulate),
     )
     const single =
       old.length === 1 ? { old: old[0]!, left: left[0]!, result: results[0]!, write: writes[0]! } : null
     const update = (): void => {
-      this.#exprs.begin()
+      exprs.begin()
       if (single) {
         single.left.value = single.old()
         single.write(single.result())
@@ -241,10 +193,10 @@ class Interpreter {
       })
     }
     if (s.lanes)
-      return this.#threads.exchange(
+      return threads.exchange(
         s.lanes,
         () => {
-          this.#exprs.begin()
+          exprs.begin()
           return values.map((v) => v())
         },
         (other) => {
@@ -255,44 +207,62 @@ class Interpreter {
         },
       )
     const reduceLoops = s.atomic && scattersElements(s, path) ? [] : path.filter((l) => l.reduce)
-    const inRegisters = s.targets.some((t) => this.#inRegisters(t.buffer))
-    const combine = this.#threads.atThreads(reduceLoops, inRegisters, update)
+    const inRegisters = s.targets.some((t) => isInRegisters(t.buffer))
+    const combine = threads.atThreads(reduceLoops, inRegisters, update)
     const [value] = values
     const [operand] = right
     const action = (): void => {
-      this.#exprs.begin()
+      exprs.begin()
       if (single) operand!.value = value!()
       else for (let k = 0; k < values.length; k++) right[k]!.value = values[k]!()
       combine()
     }
-    const statement = this.#threads.statement(action, inRegisters)
+    const statement = threads.statement(action, inRegisters)
     if (!init) return statement
     return () => {
       init()
       statement()
     }
   }
-
   /** The monoid of a reduction in the accumulation types of its targets. */
-  #accumulationMonoid({ reducer, targets }: Reduce): Monoid {
-    const buffers = targets.map((t) => this.#exprs.cell(t.buffer).buffer)
+  const accumulationMonoid = ({ reducer, targets }: Reduce): Monoid => {
+    const buffers = targets.map((t) => exprs.cell(t.buffer).buffer)
     if (buffers.every((b) => b.accumulate === b.dtype)) return reducer
     return widen(
       reducer,
       buffers.map((b) => b.accumulate),
     )
   }
-
-  #inRegisters(buffer: string): boolean {
-    return this.#exprs.cell(buffer).buffer.scope === 'register'
-  }
-
-  #declareAllocation(buffer: Buffer): Cell {
-    const existing = this.#exprs.find(buffer.name)
+  const isInRegisters = (buffer: string): boolean => exprs.cell(buffer).buffer.scope === 'register'
+  const declareAllocation = (buffer: Buffer): Cell => {
+    const existing = exprs.find(buffer.name)
     if (existing) return existing
-    const sizes = buffer.shape.map((e) => this.#exprs.compile(e)())
+    const sizes = buffer.shape.map((e) => exprs.compile(e)())
     const cell: Cell = { buffer, sizes, data: [] }
-    this.#exprs.declare(cell)
+    exprs.declare(cell)
     return cell
   }
+  const paths = new Map<Reduce, readonly For[]>()
+  const threads = new Threads(kernel.body, order === 'threads')
+  const exprs = new Expressions(threads.count > 1 ? () => threads.rank() : null)
+  for (const p of kernel.params) {
+    const value = params.get(p.name)
+    invariant(value !== undefined, `no value for parameter ${p.name}`)
+    exprs.slot(p.name).value = value
+  }
+  for (const b of kernel.buffers) {
+    const sizes = b.shape.map((e) => exprs.compile(e)())
+    const length = sizes.reduce((x, y) => x * y, 1)
+    exprs.declare({ buffer: b, sizes, data: cellsOf(b, length, buffers) })
+  }
+  const inits = new Map<string, Reduce[]>()
+  for (const { reduce, path } of reductionsOf(kernel.body)) {
+    paths.set(reduce, path)
+    if (!reduce.init) continue
+    const outermost = path.find((l) => l.reduce)
+    if (outermost) inits.set(outermost.var, [...(inits.get(outermost.var) ?? []), reduce])
+  }
+  const initsOf = inits
+  const program = block(kernel.body)
+  program()
 }

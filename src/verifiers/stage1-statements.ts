@@ -19,53 +19,51 @@ export interface Scope {
   readonly open: ReadonlySet<string>
 }
 
-export class Verifier {
-  constructor(
-    private readonly axes: ReadonlyMap<string, Axis>,
-    private readonly buffers: ReadonlyMap<string, Buffer1>,
-    private readonly declared: ReadonlySet<string>,
-  ) {}
-
-  verifyBody(statements: readonly Stmt1[], outer: Scope): void {
+/** Returns the function that verifies statements in a scope. */
+export function statementVerifier(
+  axes: ReadonlyMap<string, Axis>,
+  buffers: ReadonlyMap<string, Buffer1>,
+  declared: ReadonlySet<string>,
+) {
+  const verifyBody = (statements: readonly Stmt1[], outer: Scope): void => {
     let scope = outer
     for (const s of statements) {
       switch (s.kind) {
         case 'iterate':
-          this.#iteration(s, scope)
+          iteration(s, scope)
           break
         case 'let':
-          this.#expr(s.value, scope)
-          check(!this.declared.has(s.name) && !scope.types.has(s.name), `let ${s.name} hides something`)
+          expr(s.value, scope)
+          check(!declared.has(s.name) && !scope.types.has(s.name), `let ${s.name} hides something`)
           scope = { ...scope, types: new Map(scope.types).set(s.name, s.value.dtype) }
           break
         case 'if':
-          this.#expr(s.cond, scope)
+          expr(s.cond, scope)
           check(s.cond.dtype === 'bool', `condition ${printExpr1(s.cond)} is ${s.cond.dtype}`)
-          this.verifyBody(s.then, scope)
-          this.verifyBody(s.else, scope)
+          verifyBody(s.then, scope)
+          verifyBody(s.else, scope)
           break
         case 'assign':
-          this.#targets(s.targets, s.values, scope)
+          targets(s.targets, s.values, scope)
           s.values.forEach((v, k) => {
             const t = s.targets[k]!
             check(v.dtype === t.dtype, `${printExpr1(t)} is ${t.dtype} and is assigned ${v.dtype}`)
           })
           break
         case 'reduce':
-          this.#targets(s.targets, s.values, scope)
-          this.#reduce(s)
+          targets(s.targets, s.values, scope)
+          reduce(s)
           break
         default:
           unreachable(s)
       }
     }
   }
-
-  #iteration(s: Iteration, outer: Scope): void {
+  const iteration = (s: Iteration, outer: Scope): void => {
     const types = new Map(outer.types)
     const open = new Set(outer.open)
     for (const it of s.iters) {
-      const a = this.axes.get(it.axis)
+      const a = axes.get(it.axis)
       check(a, `iterator ${it.name} is over ${it.axis}, which is no axis`)
       const parent = isStored(a) ? parentOf(a) : isAttached(a) ? a.parent : null
       check(
@@ -76,7 +74,7 @@ export class Verifier {
       for (const name of names) {
         check(!types.has(name), `iterator ${name} of ${s.name} hides something`)
         check(
-          name === it.axis || isFused(a) || isViewName(a, name) || !this.declared.has(name),
+          name === it.axis || isFused(a) || isViewName(a, name) || !declared.has(name),
           `iterator ${name} hides something`,
         )
         types.set(name, 'index')
@@ -88,25 +86,23 @@ export class Verifier {
     }
     const scope = { types, open }
     for (const w of s.where) {
-      this.#expr(w, scope)
+      expr(w, scope)
       check(w.dtype === 'bool', `where ${printExpr1(w)} is ${w.dtype}`)
     }
-    this.verifyBody(s.body, scope)
+    verifyBody(s.body, scope)
   }
-
-  #targets(targets: readonly Access[], values: readonly Expr[], scope: Scope): void {
+  const targets = (targets: readonly Access[], values: readonly Expr[], scope: Scope): void => {
     check(
       targets.length === values.length && targets.length > 0,
       `${targets.length} targets, ${values.length} values`,
     )
     for (const t of targets) {
-      this.#expr(t, scope)
-      check(this.buffers.get(t.buffer)!.role !== 'in', `the input ${t.buffer} is written`)
+      expr(t, scope)
+      check(buffers.get(t.buffer)!.role !== 'in', `the input ${t.buffer} is written`)
     }
-    for (const v of values) this.#expr(v, scope)
+    for (const v of values) expr(v, scope)
   }
-
-  #reduce(s: Reduce1): void {
+  const reduce = (s: Reduce1): void => {
     verifyMonoid(s.reducer)
     check(
       s.reducer.fields.length === s.targets.length,
@@ -117,12 +113,11 @@ export class Verifier {
       const { dtype } = s.reducer.fields[k]!
       const value = s.values[k]!.dtype
       check(t.dtype === dtype, `${printExpr1(t)} is ${t.dtype} and is reduced as ${dtype}`)
-      const accumulated = builtin ? this.buffers.get(t.buffer)!.accumulate : dtype
+      const accumulated = builtin ? buffers.get(t.buffer)!.accumulate : dtype
       check(value === dtype || value === accumulated, `${printExpr1(t)} is reduced with ${value}`)
     })
   }
-
-  #expr(e: Expr, scope: Scope): void {
+  const expr = (e: Expr, scope: Scope): void => {
     walkExpr(e, (x) => {
       switch (x.kind) {
         case 'var': {
@@ -132,7 +127,7 @@ export class Verifier {
           break
         }
         case 'load': {
-          const b = this.buffers.get(x.buffer)
+          const b = buffers.get(x.buffer)
           check(b, `there is no buffer ${x.buffer}`)
           check(b.dtype === scalarType(x.dtype), `${b.name} is ${b.dtype} and used as ${x.dtype}`)
           check(b.axes.length === x.index.length, `${printExpr1(x)} has ${x.index.length} indices`)
@@ -144,6 +139,7 @@ export class Verifier {
       }
     })
   }
+  return verifyBody
 }
 
 function verifyNode(x: Expr): void {

@@ -10,7 +10,7 @@ import type { Buffer1, Kernel1 } from '../ir/coordinates/stage1.ts'
 import { walkExpr } from '../ir/expressions/expr-tree.ts'
 import { printExpr1 } from '../ir/print/print-stage1.ts'
 import { type ExprType, isFloat, isWord } from '../ir/values/dtype.ts'
-import { check, type Scope, Verifier } from './stage1-statements.ts'
+import { check, type Scope, statementVerifier } from './stage1-statements.ts'
 
 /** Throws `InternalError` naming the first violated invariant. */
 export function verify1(kernel: Kernel1): void {
@@ -40,7 +40,7 @@ export function verify1(kernel: Kernel1): void {
     types: new Map(kernel.params.map((p) => [p.name, p.kind === 'size' ? 'index' : p.dtype])),
     open: new Set(),
   }
-  new Verifier(axes, buffers, names).verifyBody(kernel.body, scope)
+  statementVerifier(axes, buffers, names)(kernel.body, scope)
   for (const r of kernel.reformats) {
     for (const { instance: f } of r.instance.parts) {
       check(f.map.length === f.order.length, `${f.text} maps to ${f.map.length} of ${f.order.length} axes`)

@@ -1,6 +1,6 @@
 /** Prints statements of Stage III as C-like source. Differences between targets are in their spelling tables. */
 
-import { Exact } from '../../analysis/exact-narrowing.ts'
+import { type Exact, exactNarrowing } from '../../analysis/exact-narrowing.ts'
 import { isPacked } from '../../analysis/instructions/lane-groups.ts'
 import { InternalError, invariant } from '../../ast/diagnostics/diagnostic.ts'
 import { type Expr, type Load, variable } from '../../ir/expressions/expr.ts'
@@ -34,7 +34,7 @@ export class Printer {
     this.#c = context
     this.#target = context.target
     this.#exprs = new ExprPrinter(context, launch)
-    this.#exact = new Exact(launch.body)
+    this.#exact = exactNarrowing(launch.body)
   }
 
   expr(e: Expr): string {

@@ -52,11 +52,11 @@ export function vectorAccesses(plan: Kernel3, widths: Widths): Kernel3 {
 }
 
 function vectorizeLaunch(launch: Launch, plan: Kernel3, widths: Widths): Launch {
-  let body = new Vectorizer(launch, plan, widths).body(launch.body)
+  let body = vectorizer(launch, plan, widths)(launch.body)
   if (widths.storesVectors && body !== launch.body) {
     const elementwise = elementwiseStored(launch.body, new Addresses(launch.body, plan.facts))
     const restricted: Widths = { ...widths, widths: (b) => (elementwise.has(b.name) ? [] : widths.widths(b)) }
-    if (elementwise.size > 0) body = new Vectorizer(launch, plan, restricted).body(launch.body)
+    if (elementwise.size > 0) body = vectorizer(launch, plan, restricted)(launch.body)
   }
   return body === launch.body ? launch : { ...launch, body }
 }
@@ -72,171 +72,148 @@ interface Group {
  */
 type NamedElements = Map<string, { readonly element: Expr; readonly from: number }>
 
-class Vectorizer {
-  readonly #buffers: Map<string, Buffer>
-  readonly #addresses: Addresses
-  #count = 0
-  readonly #written: ReadonlySet<string>
+function vectorizer(launch: Launch, plan: Kernel3, widthsOf: Widths) {
+  let count = 0
   /** Reducers of atomic updates, by buffer. */
-  readonly #atomic = new Map<string, Set<string>>()
-
+  const atomic = new Map<string, Set<string>>()
   /** Arrays that instructions access by name, so that they remain arrays of elements. */
-  readonly #instrArrays = new Set<string>()
-
-  constructor(
-    launch: Launch,
-    plan: Kernel3,
-    private readonly widths: Widths,
-  ) {
-    this.#buffers = buffersByName(plan.buffers, launch.body)
-    this.#addresses = new Addresses(launch.body, plan.facts)
-    this.#written = writesOf(launch.body)
-    for (const { atomic, targets, reducer } of stmtsOf(launch.body, 'reduce'))
-      for (const t of atomic ? targets : [])
-        getOrAdd(this.#atomic, t.buffer, () => new Set()).add(reducer.name)
-    for (const p of stmtsOf(launch.body, 'instr').flatMap(piecesOf))
-      if (p.kind === 'name') this.#instrArrays.add(p.buffer)
+  const instrArrays = new Set<string>()
+  const neighbours: Neighbours = {
+    element: (r) => {
+      const [target] = r.targets
+      if (!r.atomic || !target || r.targets.length > 1) return undefined
+      const sum = addresses.sum(target.index[0]!)
+      const base = linearKey({ terms: sum.terms, constant: 0 })
+      return { key: `${target.buffer} ${base} ${r.reducer.name}`, constant: sum.constant }
+    },
+    widths: (r) => {
+      const target = r.targets[0]!
+      const buffer = buffers.get(target.buffer)
+      const alignment = addresses.alignment({ ...addresses.sum(target.index[0]!), constant: 0 })
+      const widths = buffer ? widthsOf.atomicWidths(buffer, r.reducer.name) : []
+      return widths.filter((w) => alignment % w === 0)
+    },
   }
-
-  body(list: Body): Body {
+  const buffers = buffersByName(plan.buffers, launch.body)
+  const addresses = new Addresses(launch.body, plan.facts)
+  const written = writesOf(launch.body)
+  for (const { atomic: isAtomic, targets, reducer } of stmtsOf(launch.body, 'reduce'))
+    for (const t of isAtomic ? targets : []) getOrAdd(atomic, t.buffer, () => new Set()).add(reducer.name)
+  for (const p of stmtsOf(launch.body, 'instr').flatMap(piecesOf))
+    if (p.kind === 'name') instrArrays.add(p.buffer)
+  const body = (list: Body): Body => {
     const inner = list.map((s) =>
       withBodies(
         s,
         bodiesOf(s).map((b, k) =>
-          s.kind === 'if' && k === 0
-            ? this.#addresses.withCondition(s.cond, () => this.body(b))
-            : this.body(b),
+          s.kind === 'if' && k === 0 ? addresses.withCondition(s.cond, () => body(b)) : body(b),
         ),
       ),
     )
-    const withLoads = this.#loads(inner)
-    const withStores = packAtomics(this.#stores(withLoads), this.#neighbours)
+    const withLoads = loads(inner)
+    const withStores = packAtomics(stores(withLoads), neighbours)
     return reuseIfSame(list, withStores)
   }
-
-  #vectorWidths(buffer: string): readonly number[] {
-    const b = this.#buffers.get(buffer)
-    if (b?.scope === 'register') return this.widths.instructions && isPacked(b) ? [2] : []
-    if (!b || this.#instrArrays.has(buffer)) return []
+  const vectorWidths = (buffer: string): readonly number[] => {
+    const b = buffers.get(buffer)
+    if (b?.scope === 'register') return widthsOf.instructions && isPacked(b) ? [2] : []
+    if (!b || instrArrays.has(buffer)) return []
     // Buffers with scalar atomics are declared as atomic elements, which excludes vectors. Vector atomics need no declaration.
-    const isElementwise = [...(this.#atomic.get(buffer) ?? [])].some(
-      (op) => this.widths.atomicWidths(b, op).length === 0,
+    const isElementwise = [...(atomic.get(buffer) ?? [])].some(
+      (op) => widthsOf.atomicWidths(b, op).length === 0,
     )
-    return isElementwise ? [] : this.widths.widths(b)
+    return isElementwise ? [] : widthsOf.widths(b)
   }
-
-  #element(l: Load | Store): Element | undefined {
-    if (this.#vectorWidths(l.buffer).length === 0) return undefined
-    const sum = this.#addresses.sum(l.index[0]!)
+  const elementOf = (l: Load | Store): Element | undefined => {
+    if (vectorWidths(l.buffer).length === 0) return undefined
+    const sum = addresses.sum(l.index[0]!)
     const base = { terms: sum.terms, constant: 0 }
     const elementLoad = l.kind === 'load' ? l : load(l.buffer, l.index, l.value.dtype)
     return { key: `${l.buffer} ${linearKey(base)}`, constant: sum.constant, base, load: elementLoad }
   }
-
-  // --- loads ---
-
-  #loads(list: Body): Body {
-    let versions = new MemoryVersions(this.#written)
+  const loads = (list: Body): Body => {
+    let versions = new MemoryVersions(written)
     const groups = new Map<string, Group>()
     list.forEach((s, k) => {
       if (s.kind !== 'while')
         for (const e of exprsOf(s))
-          visitLoads(e, this.widths.eagerOps !== undefined, (l) => {
-            const x = this.#element(l)
+          visitLoads(e, widthsOf.eagerOps !== undefined, (l) => {
+            const x = elementOf(l)
             const state = x && versions.version(x)
             // Reading a packed element of a register needs no memory access.
-            if (!x || state === undefined || this.#buffers.get(l.buffer)?.scope === 'register') return
+            if (!x || state === undefined || buffers.get(l.buffer)?.scope === 'register') return
             const key = `${x.key} ${state}`
             const group = groups.get(key) ?? { base: x.base, elements: new Map() }
             groups.set(key, group)
             if (!group.elements.has(x.constant)) group.elements.set(x.constant, { load: x.load, first: k })
           })
-      this.#recordWrites(s, versions)
+      recordWrites(s, versions)
     })
     const vectors = new Map<number, Stmt[]>()
     const namedElements: NamedElements = new Map()
-    for (const [key, group] of groups) this.#chunks(key, group, vectors, namedElements)
+    for (const [key, group] of groups) chunks(key, group, vectors, namedElements)
     if (namedElements.size === 0) return list
-    versions = new MemoryVersions(this.#written)
+    versions = new MemoryVersions(written)
     return list.flatMap((s, k): Body => {
       const rewritten =
         s.kind === 'while'
           ? s
           : mapExprs(s, (e) =>
               rewriteExpr(e, (x) => {
-                const el = x.kind === 'load' ? this.#element(x) : undefined
+                const el = x.kind === 'load' ? elementOf(x) : undefined
                 const state = el && versions.version(el)
                 const name = el && namedElements.get(`${el.key} ${state} ${el.constant}`)
                 return name && name.from <= k ? name.element : undefined
               }),
             )
-      this.#recordWrites(s, versions)
+      recordWrites(s, versions)
       return [...(vectors.get(k) ?? []), rewritten]
     })
   }
-
-  #recordWrites(s: Stmt, versions: MemoryVersions): void {
-    if (hasBarrier([s])) for (const b of this.#written) versions.writeAny(b)
-    else if (s.kind === 'store') versions.writeElement(s.buffer, this.#element(s))
+  const recordWrites = (s: Stmt, versions: MemoryVersions): void => {
+    if (hasBarrier([s])) for (const b of written) versions.writeAny(b)
+    else if (s.kind === 'store') versions.writeElement(s.buffer, elementOf(s))
     else for (const b of writesOf([s])) versions.writeAny(b)
   }
-
-  #chunks(key: string, group: Group, vectors: Map<number, Stmt[]>, namedElements: NamedElements): void {
+  const chunks = (
+    key: string,
+    group: Group,
+    vectors: Map<number, Stmt[]>,
+    namedElements: NamedElements,
+  ): void => {
     const { elements, base } = group
     const anyElement = elements.values().next().value!
-    const widths = this.#alignedWidths(anyElement.load.buffer, base)
+    const widths = alignedWidths(anyElement.load.buffer, base)
     for (const { offset, members } of completeVectors(elements, widths)) {
       const first = Math.min(...members.map((m) => m.first))
       const firstMember = members.findIndex((m) => m.first === first)
       const { buffer, index, dtype } = members[firstMember]!.load
-      const start = this.#vectorStart(add(index[0]!, int(-firstMember)), members.length)
+      const start = vectorStart(add(index[0]!, int(-firstMember)), members.length)
       // Names of the kernel contain no dot, so these names are unique.
-      const names = members.map(() => `${buffer}.${this.#count++}`)
+      const names = members.map(() => `${buffer}.${count++}`)
       getOrAdd(vectors, first, () => []).push(vectorLoad(names, load(buffer, [start], dtype)))
       for (const [k, n] of names.entries())
         namedElements.set(`${key} ${offset + k}`, { element: variable(n, dtype), from: first })
     }
   }
-
-  #alignedWidths(buffer: string, base: Linear): readonly number[] {
-    const alignment = this.#addresses.alignment(base)
-    return this.#vectorWidths(buffer).filter((w) => alignment % w === 0)
+  const alignedWidths = (buffer: string, base: Linear): readonly number[] => {
+    const alignment = addresses.alignment(base)
+    return vectorWidths(buffer).filter((w) => alignment % w === 0)
   }
-
   /** Start of a vector as vector index times width, if arrays hold vectors: addresses then differ by constants only. */
-  #vectorStart(index: Expr, width: number): Expr {
-    const vectorIndex = this.widths.storesVectors ? this.#addresses.vectorIndex(index, width) : undefined
+  const vectorStart = (index: Expr, width: number): Expr => {
+    const vectorIndex = widthsOf.storesVectors ? addresses.vectorIndex(index, width) : undefined
     return vectorIndex ? mul(vectorIndex, int(width)) : index
   }
-
-  readonly #neighbours: Neighbours = {
-    element: (r) => {
-      const [target] = r.targets
-      if (!r.atomic || !target || r.targets.length > 1) return undefined
-      const sum = this.#addresses.sum(target.index[0]!)
-      const base = linearKey({ terms: sum.terms, constant: 0 })
-      return { key: `${target.buffer} ${base} ${r.reducer.name}`, constant: sum.constant }
-    },
-    widths: (r) => {
-      const target = r.targets[0]!
-      const buffer = this.#buffers.get(target.buffer)
-      const alignment = this.#addresses.alignment({ ...this.#addresses.sum(target.index[0]!), constant: 0 })
-      const widths = buffer ? this.widths.atomicWidths(buffer, r.reducer.name) : []
-      return widths.filter((w) => alignment % w === 0)
-    },
-  }
-
-  // --- stores ---
-
-  #stores(list: Body): Body {
+  const stores = (list: Body): Body => {
     const out: Stmt[] = []
     let run: { readonly store: Store; readonly element: Element; readonly position: number }[] = []
     const flush = (): void => {
-      this.#pack(run, out)
+      pack(run, out)
       run = []
     }
     for (const s of list) {
-      const element = s.kind === 'store' ? this.#element(s) : undefined
+      const element = s.kind === 'store' ? elementOf(s) : undefined
       if (s.kind === 'store' && element) {
         const first = run[0]
         const reads = buffersRead(s.value).has(s.buffer)
@@ -251,26 +228,26 @@ class Vectorizer {
       out.filter((s) => s !== REMOVED),
     )
   }
-
   /** Replaces the last store of each complete vector by a vector store, and removes the others. */
-  #pack(
+  const pack = (
     run: readonly { readonly store: Store; readonly element: Element; readonly position: number }[],
     out: Stmt[],
-  ): void {
+  ): void => {
     if (run.length < 2) return
     const byConstant = new Map(run.map((r) => [r.element.constant, r]))
     if (byConstant.size < run.length) return
-    const widths = this.#alignedWidths(run[0]!.store.buffer, run[0]!.element.base)
+    const widths = alignedWidths(run[0]!.store.buffer, run[0]!.element.base)
     for (const { members } of completeVectors(byConstant, widths)) {
       const { store } = members[0]!
-      const start = this.#vectorStart(store.index[0]!, members.length)
-      const target = load(store.buffer, [start], this.#buffers.get(store.buffer)!.dtype)
+      const start = vectorStart(store.index[0]!, members.length)
+      const target = load(store.buffer, [start], buffers.get(store.buffer)!.dtype)
       const values = members.map((m) => m.store.value)
       const last = Math.max(...members.map((m) => m.position))
       for (const m of members) out[m.position] = REMOVED
       out[last] = vectorStore(target, values)
     }
   }
+  return body
 }
 
 /** Placeholder of a removed store. */

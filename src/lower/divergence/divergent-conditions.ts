@@ -19,55 +19,40 @@ export const isCooperative = (s: Stmt): boolean =>
   someStmt([s], (x) => x.kind === 'for' && x.cooperative === true)
 
 /** Places statements under conditions, according to the divergence analysis. */
-export class Conditions {
-  constructor(
-    private readonly varying: Varying,
-    private readonly names: Names,
-  ) {}
-
-  divergent(e: Expr): boolean {
-    return this.varying.differs(e)
-  }
-
+export function conditionsUnder(varying: Varying, names: Names) {
+  const divergent = (e: Expr): boolean => varying.differs(e)
   /** Returns true if `e` may differ between threads of one row of the block. */
-  #splitsRows(e: Expr): boolean {
-    return this.varying.differs(e, 'thread.x')
-  }
-
+  const splitsRows = (e: Expr): boolean => varying.differs(e, 'thread.x')
   /** Returns `body` under all the conditions, with barriers outside of divergent ones. */
-  guard(conditions: readonly Expr[], body: Body): Body {
-    return conditions.length === 0 ? body : this.choose(all(conditions), body, [])
-  }
-
+  const guard = (conditions: readonly Expr[], body: Body): Body =>
+    conditions.length === 0 ? body : choose(all(conditions), body, [])
   /** Returns `if cond { then } else { otherwise }`, with barriers outside of the condition if it is divergent. */
-  choose(cond: Expr, then: Body, otherwise: Body): Body {
-    const synchronize = this.needsAll(then, cond) || this.needsAll(otherwise, cond)
-    if (!synchronize || !this.divergent(cond)) {
-      const agreed = synchronize ? this.agreed(cond, [...then, ...otherwise]) : { before: [], value: cond }
+  const choose = (cond: Expr, then: Body, otherwise: Body): Body => {
+    const synchronize = needsAll(then, cond) || needsAll(otherwise, cond)
+    if (!synchronize || !divergent(cond)) {
+      const agreed = synchronize ? agreedOn(cond, [...then, ...otherwise]) : { before: [], value: cond }
       return [...agreed.before, when(agreed.value, then, otherwise)]
     }
-    if (otherwise.length > 0)
-      return [...this.predicate(then, cond), ...this.predicate(otherwise, negated(cond))]
-    if (blockMeets(then) || then.some((s) => this.#rowMeets(s))) return this.predicate(then, cond)
+    if (otherwise.length > 0) return [...predicate(then, cond), ...predicate(otherwise, negated(cond))]
+    if (blockMeets(then) || then.some((s) => rowMeets(s))) return predicate(then, cond)
     // Rows may run loops a different number of times: conditions that are uniform in a row stay around these loops.
     const terms = conjuncts(cond)
-    const row = terms.filter((c) => !this.#splitsRows(c))
-    const inner = this.predicate(then, all(terms.filter((c) => this.#splitsRows(c))))
+    const row = terms.filter((c) => !splitsRows(c))
+    const inner = predicate(then, all(terms.filter((c) => splitsRows(c))))
     return row.length > 0 ? [when(all(row), inner)] : inner
   }
-
   /**
    * Makes a uniform condition or trip count provably uniform. If it reads memory that the launch writes and `body` contains barriers, one
    * thread reads the value and broadcasts it through shared memory. WGSL requires this form; uniformity otherwise follows only from the
    * placement of barriers.
    */
-  agreed(value: Expr, body: Body): { readonly before: Body; readonly value: Expr } {
-    if (!blockMeets(body) || !this.varying.of(value).has('memory')) return { before: [], value }
-    const broadcast = this.names.fresh('agreed')
-    const slot = local(this.names.fresh('agreed_shared'), 'i32', [], 'shared')
+  const agreedOn = (value: Expr, body: Body): { readonly before: Body; readonly value: Expr } => {
+    if (!blockMeets(body) || !varying.of(value).has('memory')) return { before: [], value }
+    const broadcast = names.fresh('agreed')
+    const slot = local(names.fresh('agreed_shared'), 'i32', [], 'shared')
     const truth = value.dtype === 'bool'
     // Conjuncts that do not read written memory stay visible, because they prove that indices are in range.
-    const readFree = truth ? conjuncts(value).filter((e) => !this.varying.of(e).has('memory')) : []
+    const readFree = truth ? conjuncts(value).filter((e) => !varying.of(e).has('memory')) : []
     const word = truth ? select(value, int(1), int(0)) : value
     return {
       before: [
@@ -80,57 +65,40 @@ export class Conditions {
       value: truth ? all([...readFree, binary('ne', variable(broadcast), int(0))]) : variable(broadcast),
     }
   }
-
   /** Returns true if `body` synchronises threads, of the block or of one row, that `cond` would separate. */
-  needsAll(body: Body, cond: Expr): boolean {
-    return (
-      blockMeets(body) || body.some((s) => this.#rowMeets(s)) || (this.#splitsRows(cond) && anyRowMeets(body))
-    )
-  }
-
+  const needsAll = (body: Body, cond: Expr): boolean =>
+    blockMeets(body) || body.some((s) => rowMeets(s)) || (splitsRows(cond) && anyRowMeets(body))
   /** Returns true if `s` synchronises threads of a row. A loop whose trip count is divergent synchronises each row by itself. */
-  #rowMeets(s: Stmt): boolean {
+  const rowMeets = (s: Stmt): boolean => {
     if (s.kind === 'reduce' || s.kind === 'barrier') return s.lanes !== undefined
     if (s.kind === 'for' && s.cooperative) return true
-    return (
-      !(s.kind === 'for' && this.divergent(s.extent)) &&
-      bodiesOf(s).some((b) => b.some((x) => this.#rowMeets(x)))
-    )
+    return !(s.kind === 'for' && divergent(s.extent)) && bodiesOf(s).some((b) => b.some((x) => rowMeets(x)))
   }
-
   /**
    * Returns the body of a loop whose trip count may be divergent; its rows then synchronise separately. Throws SptError
    * `schedule/divergent-barrier` if the body synchronises the block, or threads of a row with different trip counts.
    */
-  inRounds(loop: For, body: Body): Body {
-    if (!this.divergent(loop.extent)) return body
-    if (blockMeets(body) || (this.#splitsRows(loop.extent) && anyRowMeets(body))) rejectDivergent(loop)
+  const inRounds = (loop: For, body: Body): Body => {
+    if (!divergent(loop.extent)) return body
+    if (blockMeets(body) || (splitsRows(loop.extent) && anyRowMeets(body))) rejectDivergent(loop)
     return meetingInRows(body)
   }
-
   /** Returns `body` for the threads that satisfy `cond`. If `body` synchronises the block, all threads run it under predication. */
-  onOwners(cond: Expr, body: Body): Body {
-    if (!this.divergent(cond)) return [when(cond, body)]
-    return blockMeets(body) ? this.predicate(body, cond) : [when(cond, meetingInRows(body))]
+  const onOwners = (cond: Expr, body: Body): Body => {
+    if (!divergent(cond)) return [when(cond, body)]
+    return blockMeets(body) ? predicate(body, cond) : [when(cond, meetingInRows(body))]
   }
-
   /**
    * Returns the conjuncts of `cond` that are uniform among the threads of a cooperative loop. The other conjuncts do not concern its
    * elements, and an inactive thread would leave its iterations undone.
    */
-  #conditionsOfAll(cond: Expr, loop: For): Expr[] {
-    return conjuncts(cond).filter((c) => !loop.along?.some((axis) => this.varying.of(c).has(axis)))
-  }
-
+  const conditionsOfAll = (cond: Expr, loop: For): Expr[] =>
+    conjuncts(cond).filter((c) => !loop.along?.some((axis) => varying.of(c).has(axis)))
   /** Returns true if a condition differs at most along thread.x, so that a row runs a loop independently of other rows. */
-  #ofLanes(cond: Expr): boolean {
-    return conjuncts(cond).every(
-      (c) => !this.varying.differs(c, 'thread.y') && !this.varying.differs(c, 'thread.z'),
-    )
-  }
-
+  const ofLanes = (cond: Expr): boolean =>
+    conjuncts(cond).every((c) => !varying.differs(c, 'thread.y') && !varying.differs(c, 'thread.z'))
   /** Pushes a condition down past barriers and cooperative loops, so that every thread reaches them. */
-  predicate(body: Body, cond: Expr): Body {
+  const predicate = (body: Body, cond: Expr): Body => {
     const out: Stmt[] = []
     let run: Stmt[] = []
     const flush = (): void => {
@@ -152,26 +120,26 @@ export class Conditions {
       } else if (s.kind === 'for' && s.cooperative) {
         flush()
         // The loop stays cooperative, so conditions further out treat it in the same way.
-        const agreed = this.#conditionsOfAll(cond, s)
+        const agreed = conditionsOfAll(cond, s)
         out.push(agreed.length > 0 ? when(all(agreed), [s]) : s)
-      } else if (!this.needsAll([s], cond)) run.push(s)
+      } else if (!needsAll([s], cond)) run.push(s)
       else {
         flush()
         if (s.kind === 'for') {
-          if (this.divergent(s.extent) && (blockMeets([s]) || !this.#ofLanes(cond))) rejectDivergent(s)
-          out.push(stmt({ ...s, body: this.predicate(s.body, cond) }))
+          if (divergent(s.extent) && (blockMeets([s]) || !ofLanes(cond))) rejectDivergent(s)
+          out.push(stmt({ ...s, body: predicate(s.body, cond) }))
         } else if (s.kind === 'if') {
-          if (this.divergent(s.cond)) {
-            out.push(...this.predicate(s.then, all([cond, s.cond])))
-            out.push(...this.predicate(s.else, all([cond, negated(s.cond)])))
-          } else
-            out.push(stmt({ ...s, then: this.predicate(s.then, cond), else: this.predicate(s.else, cond) }))
+          if (divergent(s.cond)) {
+            out.push(...predicate(s.then, all([cond, s.cond])))
+            out.push(...predicate(s.else, all([cond, negated(s.cond)])))
+          } else out.push(stmt({ ...s, then: predicate(s.then, cond), else: predicate(s.else, cond) }))
         } else out.push(s)
       }
     }
     flush()
     return out
   }
+  return { divergent, guard, choose, agreedOn, needsAll, inRounds, onOwners, predicate }
 }
 
 const negated = (e: Expr): Expr => ({ kind: 'unary', op: 'not', x: e, dtype: 'bool' })

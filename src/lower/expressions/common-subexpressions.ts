@@ -35,7 +35,7 @@ import { isUniformCondition } from '../../ir/statements/clone-loops.ts'
 import type { Buffer, Stmt } from '../../ir/statements/loops.ts'
 import { define } from '../../ir/statements/statement-builders.ts'
 import { type Body, exprsOf, mapExprs, stmt } from '../../ir/statements/tree.ts'
-import { ProtectedAccesses } from './protected-accesses.ts'
+import { protectedAccesses } from './protected-accesses.ts'
 
 /** Approximate cost of one evaluation, in cycles of arithmetic. */
 const COST: Partial<Record<Expr['kind'], number>> = {
@@ -88,78 +88,58 @@ export function eliminateCommonSubexpressions(
   buffers: readonly Buffer[] = [],
   launch: HardwareExtents = new Map(),
 ): Body {
-  return new Hoister(body, names, new ProtectedAccesses(body, buffers, launch)).run(body)
+  return hoister(body, names, protectedAccesses(body, buffers, launch))
 }
 
-class Hoister {
+function hoister(body: Body, names: Names, accesses: ReturnType<typeof protectedAccesses>) {
   /** Scopes in traversal order: the analysis creates them, the rewrite reads them in the same order. */
-  readonly #scopes: Scope[] = []
-  #next = 0
-  #statements = 0
-  readonly #isMovable: (e: Expr) => boolean
-
-  constructor(
-    body: Body,
-    private readonly names: Names,
-    private readonly accesses: ProtectedAccesses,
-  ) {
-    const mutable = new Set([...writesOf(body), ...allocatedNames(body)])
-    this.#isMovable = perExpr<boolean>(
-      (e, isMovable) =>
-        !((e.kind === 'load' || e.kind === 'search') && mutable.has(e.buffer)) &&
-        children(e).every(isMovable),
-    )
-  }
-
-  run(body: Body): Body {
-    this.#analyse(body, this.#open(null, 'body'))
-    return this.#rewrite(body, this.#take())
-  }
-
-  #open(
+  const scopes: Scope[] = []
+  let next = 0
+  let statements = 0
+  const mutable = new Set([...writesOf(body), ...allocatedNames(body)])
+  const isMovable = perExpr<boolean>(
+    (e, isMovable) =>
+      !((e.kind === 'load' || e.kind === 'search') && mutable.has(e.buffer)) && children(e).every(isMovable),
+  )
+  const open = (
     parent: Scope | null,
     kind: Scope['kind'],
     binds: Iterable<string> = [],
     conditionVars?: ReadonlySet<string>,
-  ): Scope {
+  ): Scope => {
     const s = new Scope(parent, kind, binds, conditionVars)
-    this.#scopes.push(s)
+    scopes.push(s)
     return s
   }
-
-  #take(): Scope {
-    const s = this.#scopes[this.#next++]
+  const take = (): Scope => {
+    const s = scopes[next++]
     if (!s) throw new InternalError('the rewrite visits other scopes than the analysis')
     return s
   }
-
-  // --- analysis: counts the users of each expression in its home scope ---
-
-  #analyse(body: Body, scope: Scope): void {
+  const analyse = (body: Body, scope: Scope): void => {
     let here = scope
     for (const s of body) {
-      const user = `#${this.#statements++}`
-      for (const e of exprsOf(s)) this.#count(e, here, user)
-      if (s.kind === 'let') here = this.#open(here, 'body', [s.name])
-      else if (s.kind === 'for') this.#analyse(s.body, this.#open(here, 'body', [s.var]))
+      const user = `#${statements++}`
+      for (const e of exprsOf(s)) count(e, here, user)
+      if (s.kind === 'let') here = open(here, 'body', [s.name])
+      else if (s.kind === 'for') analyse(s.body, open(here, 'body', [s.var]))
       else if (s.kind === 'if') {
-        const vars = this.accesses.protects(s.cond)
-        const then = this.#open(here, 'if', [], vars)
-        this.#analyse(s.then, then)
-        const otherwise = this.#open(here, 'if', [], vars)
-        this.#analyse(s.else, otherwise)
+        const vars = accesses.protects(s.cond)
+        const then = open(here, 'if', [], vars)
+        analyse(s.then, then)
+        const otherwise = open(here, 'if', [], vars)
+        analyse(s.else, otherwise)
         if (isUniformCondition(s)) shareUsers(here, then, otherwise)
       }
     }
   }
-
-  #count(e: Expr, scope: Scope, user: string): void {
+  const count = (e: Expr, scope: Scope, user: string): void => {
     if (children(e).length === 0) return
     if (isFreeCast(e)) {
-      this.#count(e.x, scope, user)
+      count(e.x, scope, user)
       return
     }
-    const home = this.#home(e, scope)
+    const home = homeOf(e, scope)
     if (home) {
       const key = keyOf(e)
       const users = home.users.get(key)
@@ -168,28 +148,26 @@ class Hoister {
         return
       }
       home.users.set(key, new Set([user]))
-      this.#eachChild(e, home, (c, s) => this.#count(c, s, key))
-    } else this.#eachChild(e, scope, (c, s) => this.#count(c, s, user))
+      eachChild(e, home, (c, s) => count(c, s, key))
+    } else eachChild(e, scope, (c, s) => count(c, s, user))
   }
-
   /** Visits the operands with their scopes; operands that may be skipped have a `lazy` scope. */
-  #eachChild(e: Expr, scope: Scope, visit: (c: Expr, scope: Scope) => void): void {
+  const eachChild = (e: Expr, scope: Scope, visit: (c: Expr, scope: Scope) => void): void => {
     const operands = children(e)
     if (operands.length === 0) return
     const first = operands[0]!
     visit(first, scope)
-    const inner = isLazy(e) ? new Scope(scope, 'lazy', [], this.accesses.protects(first)) : scope
+    const inner = isLazy(e) ? new Scope(scope, 'lazy', [], accesses.protects(first)) : scope
     for (let k = 1; k < operands.length; k++) visit(operands[k]!, inner)
   }
-
   /** Returns the outermost scope in which the expression may be computed; `undefined` if the expression must stay in place. */
-  #home(e: Expr, scope: Scope): Scope | undefined {
-    if (!this.#isMovable(e)) return undefined
+  const homeOf = (e: Expr, scope: Scope): Scope | undefined => {
+    if (!isMovable(e)) return undefined
     const vars = freeVars(e)
     const leaves = (s: Scope): boolean => {
       for (const v of s.binds) if (vars.has(v)) return false
       if (s.kind === 'body') return true
-      const [accessed, divided] = [this.accesses.ofLoads(e), this.accesses.ofDivisors(e)]
+      const [accessed, divided] = [accesses.ofLoads(e), accesses.ofDivisors(e)]
       for (const v of s.conditionVars) if (accessed.has(v) || divided.has(v)) return false
       return true
     }
@@ -200,39 +178,35 @@ class Hoister {
     for (let outer = s.parent; outer; outer = outer.parent) if (outer.users.has(key)) return outer
     return s.kind === 'lazy' ? undefined : s
   }
-
-  // --- rewrite ---
-
-  #rewrite(body: Body, scope: Scope): Body {
+  const rewrite = (body: Body, scope: Scope): Body => {
     const out: Stmt[] = []
     let here = scope
     let rest = out
     const pending: { scope: Scope; stmts: Stmt[] }[] = []
     for (const s of body) {
       const at = here
-      const t = mapExprs(s, (e) => this.#emit(e, at))
+      const t = mapExprs(s, (e) => emit(e, at))
       if (t.kind === 'let') {
         rest.push(t)
-        here = this.#take()
+        here = take()
         rest = []
         pending.push({ scope: here, stmts: rest })
       } else if (t.kind === 'for') {
         // The trip count is computed once, not before every iteration.
-        const extent = children(t.extent).length === 0 ? t.extent : variable(this.names.fresh(`${t.var}_end`))
+        const extent = children(t.extent).length === 0 ? t.extent : variable(names.fresh(`${t.var}_end`))
         if (extent.kind === 'var' && extent !== t.extent) rest.push(define(extent.name, t.extent))
-        rest.push(stmt({ ...t, extent, body: this.#rewrite(t.body, this.#take()) }))
+        rest.push(stmt({ ...t, extent, body: rewrite(t.body, take()) }))
       } else if (t.kind === 'if') {
-        const then = this.#rewrite(t.then, this.#take())
-        rest.push(stmt({ ...t, then, else: this.#rewrite(t.else, this.#take()) }))
+        const then = rewrite(t.then, take())
+        rest.push(stmt({ ...t, then, else: rewrite(t.else, take()) }))
       } else rest.push(t)
     }
     return [...scope.lets, ...out, ...pending.flatMap((p) => [...p.scope.lets, ...p.stmts])]
   }
-
-  #emit(e: Expr, scope: Scope): Expr {
+  const emit = (e: Expr, scope: Scope): Expr => {
     if (children(e).length === 0) return e
-    if (isFreeCast(e)) return this.#rebuild(e, scope)
-    const home = this.#home(e, scope)
+    if (isFreeCast(e)) return rebuild(e, scope)
+    const home = homeOf(e, scope)
     if (home) {
       const key = keyOf(e)
       const named = home.named.get(key)
@@ -240,22 +214,23 @@ class Hoister {
       const moved = home !== scope.body
       const shared = (home.users.get(key)?.size ?? 0) > 1
       if ((moved && costOf(e) >= WORTH_MOVING) || (shared && costOf(e) >= WORTH_SHARING)) {
-        const value = this.#rebuild(e, home)
-        const name = this.names.fresh(nameFor(e))
+        const value = rebuild(e, home)
+        const name = names.fresh(nameFor(e))
         const v = variable(name, e.dtype)
         home.lets.push(define(name, value))
         home.named.set(key, v)
         return v
       }
     }
-    return this.#rebuild(e, scope)
+    return rebuild(e, scope)
   }
-
-  #rebuild(e: Expr, scope: Scope): Expr {
+  const rebuild = (e: Expr, scope: Scope): Expr => {
     const operands: Expr[] = []
-    this.#eachChild(e, scope, (c, s) => operands.push(this.#emit(c, s)))
+    eachChild(e, scope, (c, s) => operands.push(emit(c, s)))
     return withChildren(e, operands)
   }
+  analyse(body, open(null, 'body'))
+  return rewrite(body, take())
 }
 
 /** Hoists expressions that both branches compute, so that their latency overlaps the evaluation of the condition. */

@@ -59,9 +59,9 @@ export function insertLets(
   const held = buffersByName(buffers, body)
   const shared = (s: Stmt): Body => {
     if (!isLarge(exprsOf(s), WRITTEN_OUT)) return [s]
-    const named = new Sharing(s, held, names, false).run()
+    const named = sharing(s, held, names, false)
     if (!named.some((x) => isLarge(exprsOf(x), inBranches))) return named
-    return new Sharing(s, held, names, true).run()
+    return sharing(s, held, names, true)
   }
   const go = (list: Body, outside: Named): Body => {
     const inScope = new Map(outside)
@@ -103,78 +103,68 @@ function isLarge(exprs: readonly Expr[], most: number): boolean {
   return written > 2 * nodes.size
 }
 
-class Sharing {
-  readonly #uses = new Map<Expr, number>()
-  /** Nodes that are evaluated whenever the statement is. */
-  readonly #certain = new Set<Expr>()
-  readonly #lets: Stmt[] = []
-
-  /** `branches`: also name lazily evaluated operands. */
-  constructor(
-    private readonly statement: Stmt,
-    private readonly buffers: ReadonlyMap<string, Buffer>,
-    private readonly names: Names,
-    private readonly branches: boolean,
-  ) {
-    const roots = exprsOf(statement)
-    const seen = new Set<Expr>()
-    for (const e of roots) {
-      this.#use(e)
-      walkExpr(
-        e,
-        (x) => {
-          for (const c of children(x)) this.#use(c)
-        },
-        seen,
-      )
-      walkCertain(e, this.#certain)
-    }
+function sharing(
+  /** Nodes that are evaluated whenever the statement is. */ statement: Stmt,
+  buffers: ReadonlyMap<string, Buffer>,
+  names: Names,
+  branches: boolean,
+) {
+  const use = (e: Expr): void => {
+    uses.set(e, (uses.get(e) ?? 0) + 1)
   }
-
-  run(): Body {
-    const named = perExpr<Expr>((e, recurse) => {
-      const certain = this.#certain.has(e)
-      const node = withChildren(e, children(e).map(recurse))
-      if (!certain && !this.branches) return node
-      const rebuilt = certain ? node : this.#anywhere(node)
-      return this.#uses.get(e)! > 1 && treeSize(e) >= WORTH_A_NAME ? this.#named(rebuilt) : rebuilt
-    })
-    const out = mapExprs(this.statement, named)
-    return [...this.#lets, out]
-  }
-
-  #use(e: Expr): void {
-    this.#uses.set(e, (this.#uses.get(e) ?? 0) + 1)
-  }
-
-  #named(value: Expr): Expr {
+  const nameOf = (value: Expr): Expr => {
     if (children(value).length === 0) return value
-    const name = this.names.fresh(value.kind === 'load' ? `${value.buffer}_at` : 'value')
-    this.#lets.push(define(name, value))
+    const name = names.fresh(value.kind === 'load' ? `${value.buffer}_at` : 'value')
+    lets.push(define(name, value))
     return variable(name, value.dtype)
   }
-
   /** Makes an expression safe to evaluate speculatively: loads stay within their array, and division by 0 yields 0. */
-  #anywhere(e: Expr): Expr {
+  const anywhere = (e: Expr): Expr => {
     if (dividesByVariable(e)) {
-      const by = this.#named(e.b)
+      const by = nameOf(e.b)
       const zero = constant(0, e.dtype)
       return select(eq(by, constant(0, by.dtype)), zero, binary(e.op, e.a, by, e.span))
     }
     if (e.kind === 'search') {
-      const [words] = this.buffers.get(e.buffer)!.shape
+      const [words] = buffers.get(e.buffer)!.shape
       const length = mul(words!, int(32 / (e.bits ?? 32)))
       const cut = (x: Expr): Expr => min(max(x, int(0)), length)
       return withChildren(e, [cut(e.lo), cut(e.hi), e.value])
     }
     if (e.kind !== 'load') return e
-    const { shape } = this.buffers.get(e.buffer)!
-    const index = e.index.map((x) => this.#named(x))
+    const { shape } = buffers.get(e.buffer)!
+    const index = e.index.map((x) => nameOf(x))
     const there = index
       .flatMap((x, d) => [ge(x, int(0)), lt(x, shape[d]!)])
       .filter((c) => !EVIDENT.implies(c))
     return select(all(there), load(e.buffer, index, e.dtype, e.span), constant(0, e.dtype))
   }
+  const uses = new Map<Expr, number>()
+  /** Nodes that are evaluated whenever the statement is. */
+  const isCertain = new Set<Expr>()
+  const lets: Stmt[] = []
+  const roots = exprsOf(statement)
+  const seen = new Set<Expr>()
+  for (const e of roots) {
+    use(e)
+    walkExpr(
+      e,
+      (x) => {
+        for (const c of children(x)) use(c)
+      },
+      seen,
+    )
+    walkCertain(e, isCertain)
+  }
+  const named = perExpr<Expr>((e, recurse) => {
+    const certain = isCertain.has(e)
+    const node = withChildren(e, children(e).map(recurse))
+    if (!certain && !branches) return node
+    const rebuilt = certain ? node : anywhere(node)
+    return uses.get(e)! > 1 && treeSize(e) >= WORTH_A_NAME ? nameOf(rebuilt) : rebuilt
+  })
+  const out = mapExprs(statement, named)
+  return [...lets, out]
 }
 
 function walkCertain(e: Expr, seen: Set<Expr>): void {

@@ -4,7 +4,7 @@
  * to them.
  */
 
-import { Exact } from '../../analysis/exact-narrowing.ts'
+import { type Exact, exactNarrowing } from '../../analysis/exact-narrowing.ts'
 import { isPacked } from '../../analysis/instructions/lane-groups.ts'
 import { call, cast, type Expr } from '../../ir/expressions/expr.ts'
 import { children, withChildren } from '../../ir/expressions/expr-tree.ts'
@@ -16,7 +16,7 @@ import { type CompareOp, isCompare } from '../../ir/values/math.ts'
 
 export function castOperands(body: Body, buffers: readonly Buffer[]): Body {
   const bufferByName = buffersByName(buffers, body)
-  const exact = new Exact(body)
+  const exact = exactNarrowing(body)
   return rewriteStmts(body, {
     expr: convert,
     stmt: (s) => {

@@ -57,76 +57,67 @@ const lengthsOf = memoize((buffers: readonly Buffer[]): Lengths => {
 /**
  * Names on which accesses and divisors depend, and names that conditions protect. A condition may protect an access if they share a name.
  */
-export class ProtectedAccesses {
-  readonly #buffers: Lengths
-  /** Dependences of let values, by name, so that a condition on a let protects the same accesses as its value. */
-  readonly #behind = new Map<string, ReadonlySet<string>>()
-  /** Dependences of the extents of loop variables and launch axes, by name. */
-  readonly #ranges = new Map<string, ReadonlySet<string>>()
-
-  constructor(body: Body, buffers: readonly Buffer[], launch: HardwareExtents) {
-    this.#buffers = lengthsOf(buffers)
-    for (const [axis, extent] of launch) this.#ranges.set(axis, this.#says(extent))
-    walkStmts(body, (s) => {
-      if (s.kind === 'let') this.#behind.set(s.name, this.#dependsOn(s.value))
-      if (s.kind === 'for') this.#ranges.set(s.var, this.#says(s.extent))
-    })
-  }
-
+export function protectedAccesses(body: Body, buffers: readonly Buffer[], launch: HardwareExtents) {
+  const { lengths, constants, counts } = lengthsOf(buffers)
   /** The names whose accesses the condition may keep in range. */
-  protects(cond: Expr): ReadonlySet<string> {
-    const vars = this.#says(cond)
-    const counts = [...vars].some((v) => this.#buffers.counts.has(v))
-    return new Set([...vars, AT_CONSTANTS, ...(counts ? [FROM_ARRAYS] : [])])
+  const protects = (cond: Expr): ReadonlySet<string> => {
+    const vars = says(cond)
+    const isCounted = [...vars].some((v) => counts.has(v))
+    return new Set([...vars, AT_CONSTANTS, ...(isCounted ? [FROM_ARRAYS] : [])])
   }
-
-  /** The names of variables and arrays on which the accesses in `e` depend. */
-  readonly ofLoads = perExpr<ReadonlySet<string>>((e, inside) => {
-    if (!readsMemory(e)) return NO_NAMES
-    const own = children(e).flatMap((c) => [...inside(c)])
-    if (e.kind !== 'load' && e.kind !== 'search') return new Set(own)
-    const places = children(e).flatMap((c) => [...this.#dependsOn(c)])
-    return new Set([
-      ...own,
-      ...places,
-      ...(this.#buffers.lengths.get(e.buffer) ?? []),
-      ...(places.some(isArray) ? [FROM_ARRAYS] : []),
-      ...(places.length === 0 && !this.#isWithin(e) ? [AT_CONSTANTS] : []),
-    ])
-  })
-
   /** Returns true if a constant index is less than the constant length of the array. */
-  #isWithin(e: Load | Search): boolean {
+  const isWithin = (e: Load | Search): boolean => {
     const [place] = children(e)
-    const length = this.#buffers.constants.get(e.buffer)
+    const length = constants.get(e.buffer)
     return e.kind === 'load' && length !== undefined && place?.kind === 'const' && place.value < length
   }
-
-  /** The names on which the divisors in `e` depend, except those that a condition in `e` itself tests. */
-  readonly ofDivisors = perExpr<ReadonlySet<string>>((e, inside) => {
-    const [first, ...others] = children(e)
-    if (!first) return NO_NAMES
-    const guards = isLazy(e) ? this.#dependsOn(first) : NO_NAMES
-    const behind = others.flatMap((c) => [...inside(c)]).filter((v) => !guards.has(v))
-    const own = dividesByVariable(e) ? this.#dependsOn(e.b) : NO_NAMES
-    const ahead = inside(first)
-    return own.size + ahead.size + behind.length === 0 ? NO_NAMES : new Set([...own, ...ahead, ...behind])
-  })
-
   /** The names on which `e` depends, directly or through ranges: if `j` is below `ceildiv(n, 8)`, `0 < j` implies `8 < n`. */
-  #says(e: Expr): ReadonlySet<string> {
-    const vars = this.#dependsOn(e)
-    return new Set([...vars, ...[...vars].flatMap((v) => [...(this.#ranges.get(v) ?? [])])])
+  const says = (e: Expr): ReadonlySet<string> => {
+    const vars = dependsOn(e)
+    return new Set([...vars, ...[...vars].flatMap((v) => [...(ranges.get(v) ?? [])])])
   }
-
   /** The names of the variables in `e` and in the values of its lets, and the arrays that it reads, as `x[]`. */
-  #dependsOn(e: Expr): ReadonlySet<string> {
+  const dependsOn = (e: Expr): ReadonlySet<string> => {
     const vars = freeVars(e)
     const reads = buffersRead(e)
-    if (reads.size === 0 && ![...vars].some((v) => this.#behind.has(v))) return vars
+    if (reads.size === 0 && ![...vars].some((v) => behind.has(v))) return vars
     return new Set([
-      ...[...vars].flatMap((v) => [v, ...(this.#behind.get(v) ?? [])]),
+      ...[...vars].flatMap((v) => [v, ...(behind.get(v) ?? [])]),
       ...[...reads].map((b) => `${b}[]`),
     ])
   }
+  /** Dependences of let values, by name, so that a condition on a let protects the same accesses as its value. */
+  const behind = new Map<string, ReadonlySet<string>>()
+  /** Dependences of the extents of loop variables and launch axes, by name. */
+  const ranges = new Map<string, ReadonlySet<string>>()
+  /** The names of variables and arrays on which the accesses in `e` depend. */
+  const ofLoads = perExpr<ReadonlySet<string>>((e, inside) => {
+    if (!readsMemory(e)) return NO_NAMES
+    const own = children(e).flatMap((c) => [...inside(c)])
+    if (e.kind !== 'load' && e.kind !== 'search') return new Set(own)
+    const places = children(e).flatMap((c) => [...dependsOn(c)])
+    return new Set([
+      ...own,
+      ...places,
+      ...(lengths.get(e.buffer) ?? []),
+      ...(places.some(isArray) ? [FROM_ARRAYS] : []),
+      ...(places.length === 0 && !isWithin(e) ? [AT_CONSTANTS] : []),
+    ])
+  })
+  /** The names on which the divisors in `e` depend, except those that a condition in `e` itself tests. */
+  const ofDivisors = perExpr<ReadonlySet<string>>((e, inside) => {
+    const [first, ...others] = children(e)
+    if (!first) return NO_NAMES
+    const guards = isLazy(e) ? dependsOn(first) : NO_NAMES
+    const behind = others.flatMap((c) => [...inside(c)]).filter((v) => !guards.has(v))
+    const own = dividesByVariable(e) ? dependsOn(e.b) : NO_NAMES
+    const ahead = inside(first)
+    return own.size + ahead.size + behind.length === 0 ? NO_NAMES : new Set([...own, ...ahead, ...behind])
+  })
+  for (const [axis, extent] of launch) ranges.set(axis, says(extent))
+  walkStmts(body, (s) => {
+    if (s.kind === 'let') behind.set(s.name, dependsOn(s.value))
+    if (s.kind === 'for') ranges.set(s.var, says(s.extent))
+  })
+  return { ofLoads, ofDivisors, protects }
 }

@@ -5,7 +5,7 @@
  * conversion and write-back need no instruction.
  */
 
-import { isWarpCollective, type Lanes, lanesIn } from '../../analysis/instructions/lane-groups.ts'
+import { isWarpCollective, lanesIn } from '../../analysis/instructions/lane-groups.ts'
 import { matchInstr } from '../../analysis/instructions/match.ts'
 import { alongDimensions } from '../../analysis/instructions/operand-digits.ts'
 import { Facts } from '../../analysis/integers/facts.ts'
@@ -24,14 +24,14 @@ import { type Body, someStmt, stmt, walkStmts } from '../../ir/statements/tree.t
 import { coordinatesAt } from '../../ir/values/arrays.ts'
 import { address, tiledShape } from '../memory/buffer-flattening.ts'
 import { physical, unrolled } from './register-fragments.ts'
-import { ElementLoops } from './tile-element-loops.ts'
+import { elementLoops } from './tile-element-loops.ts'
 
 export function selectInstructions(body: Body, kernel: Kernel2, names: Names): Body {
   const isDeclared = (s: Stmt): boolean =>
     (s.kind === 'for' && s.mode.kind === 'instr') ||
     (s.kind === 'instr' && s.once === true) ||
     (s.kind === 'alloc' && s.buffer.memory?.scope === 'register')
-  return someStmt(body, isDeclared) ? new Lowering(body, kernel, names).run(body) : body
+  return someStmt(body, isDeclared) ? selection(body, kernel, names) : body
 }
 
 /** Condition of the first thread of a block. Absent axes have index 0. */
@@ -47,30 +47,15 @@ const inTurn = (signals: Signals | undefined, call: InstrCall): Stmt => {
   return when(eq(mod(builtin('block.x'), int(multicast.cluster)), multicast.turn), [call])
 }
 
-class Lowering {
-  readonly #lanes: Lanes
-  readonly #buffers: Map<string, Buffer>
-  readonly #facts: Facts
-  readonly #elements: ElementLoops
-
-  constructor(body: Body, kernel: Kernel2, names: Names) {
-    this.#lanes = lanesIn(body)
-    this.#facts = new Facts({ sizes: kernel.facts })
-    this.#buffers = buffersByName(kernel.buffers, body)
-    const loops = new Map(loopsOf(body).map((l) => [l.var, l]))
-    this.#elements = new ElementLoops(this.#lanes, this.#buffers, loops, names)
-  }
-
-  run(body: Body): Body {
-    checkFences(body, this.#buffers, this.#facts)
-    return unrolled(this.#list(body, []), this.#lanes)
-  }
-
-  #list(body: Body, conditions: readonly Expr[]): Body {
-    return body.flatMap((s) => this.#statement(s, conditions))
-  }
-
-  #statement(s: Stmt, conditions: readonly Expr[]): Body {
+function selection(body: Body, kernel: Kernel2, names: Names) {
+  const lanes = lanesIn(body)
+  const facts = new Facts({ sizes: kernel.facts })
+  const buffers = buffersByName(kernel.buffers, body)
+  const loops = new Map(loopsOf(body).map((l) => [l.var, l]))
+  const elements = elementLoops(lanes, buffers, loops, names)
+  const list = (body: Body, conditions: readonly Expr[]): Body =>
+    body.flatMap((s) => statement(s, conditions))
+  const statement = (s: Stmt, conditions: readonly Expr[]): Body => {
     switch (s.kind) {
       case 'alloc': {
         const { memory } = s.buffer
@@ -78,31 +63,26 @@ class Lowering {
         return [stmt({ ...s, buffer: Object.freeze({ ...s.buffer, shape: tiledShape(s.buffer, memory) }) })]
       }
       case 'for':
-        if (s.mode.kind === 'instr') return [inTurn(s.mode.signals, this.#call(s, s.mode.instr, conditions))]
-        if (this.#isOfTiles(s) && this.#elements.has(s)) return [this.#elements.lower(s)]
-        return [stmt({ ...s, body: this.#list(s.body, [...conditions, s.extent]) })]
+        if (s.mode.kind === 'instr') return [inTurn(s.mode.signals, call(s, s.mode.instr, conditions))]
+        if (isOfTiles(s) && elements.has(s)) return [elements.lower(s)]
+        return [stmt({ ...s, body: list(s.body, [...conditions, s.extent]) })]
       case 'if': {
         const inside = [...conditions, s.cond]
-        return [stmt({ ...s, then: this.#list(s.then, inside), else: this.#list(s.else, inside) })]
+        return [stmt({ ...s, then: list(s.then, inside), else: list(s.else, inside) })]
       }
       case 'instr':
         return [s.once ? when(FIRST_THREAD, [stmt({ ...s, once: false })]) : s]
       default:
-        if (this.#isOfTiles(s) && this.#elements.has(s)) return [this.#elements.lower(s)]
-        if (this.#isOfTiles(s)) this.#elements.rejectPartialAccess(s)
+        if (isOfTiles(s) && elements.has(s)) return [elements.lower(s)]
+        if (isOfTiles(s)) elements.rejectPartialAccess(s)
         return [s]
     }
   }
-
   /** Returns true for a statement that lanes execute together, or that accesses a fragment held by one thread. */
-  #isOfTiles(s: Stmt): boolean {
-    return (
-      isWarpCollective(s, this.#lanes) ||
-      (this.#lanes.count === 1 && accessesOf([s]).some((a) => this.#lanes.buffers.has(a.buffer)))
-    )
-  }
-
-  #call(loop: For, instr: Instr, conditions: readonly Expr[]): InstrCall {
+  const isOfTiles = (s: Stmt): boolean =>
+    isWarpCollective(s, lanes) ||
+    (lanes.count === 1 && accessesOf([s]).some((a) => lanes.buffers.has(a.buffer)))
+  const call = (loop: For, instr: Instr, conditions: readonly Expr[]): InstrCall => {
     const together = (all: readonly Expr[]): void => {
       if (instr.threads > 1 && all.some((e) => mentions(e, 'thread.x')))
         failAt('schedule/divergent-instruction', loop.span, {
@@ -112,8 +92,8 @@ class Lowering {
     }
     together(conditions)
     const match = matchInstr(instr, loop, {
-      buffer: (name) => this.#buffers.get(name),
-      facts: this.#facts,
+      buffer: (name) => buffers.get(name),
+      facts: facts,
     })
     if (match.kind === 'mismatch')
       return fail({
@@ -154,7 +134,7 @@ class Lowering {
         })
       const { what } = p
       if (what === 'map' || what === 'row' || what === 'column') {
-        const b = this.#buffers.get(l.buffer)
+        const b = buffers.get(l.buffer)
         invariant(b && o.mapped, `${l.buffer} is no matrix`)
         const [row, column] = matrixIndex(b, at(own.map(() => int(0))))
         if (what !== 'map') return { kind: 'value', value: what === 'row' ? row : column }
@@ -189,6 +169,8 @@ class Lowering {
       span: instr.span,
     })
   }
+  checkFences(body, buffers, facts)
+  return unrolled(list(body, []), lanes)
 }
 
 /**

@@ -25,43 +25,33 @@ interface ElementAccess extends TileAccess {
   readonly written: boolean
 }
 
-export class ElementLoops {
-  constructor(
-    private readonly lanes: Lanes,
-    private readonly buffers: ReadonlyMap<string, Buffer>,
-    private readonly loops: ReadonlyMap<string, For>,
-    private readonly names: Names,
-  ) {}
-
+export function elementLoops(
+  lanes: Lanes,
+  buffers: ReadonlyMap<string, Buffer>,
+  loops: ReadonlyMap<string, For>,
+  names: Names,
+) {
   /** Throws `schedule/across-lanes` for a statement that uses a single element of a tile on its own. */
-  rejectPartialAccess(s: Stmt): never {
-    return rejectOrder(s, this.#accesses([s]), this.loops)
-  }
-
+  const rejectPartialAccess = (s: Stmt): never => rejectOrder(s, accessesIn([s]), loops)
   /** Returns true for a loop over elements of a tile, or a statement that uses tiles of one element. */
-  has(s: Stmt): boolean {
-    const accesses = this.#accesses([s])
+  const has = (s: Stmt): boolean => {
+    const accesses = accessesIn([s])
     if (s.kind === 'for') return accesses.some((a) => along(a).includes(s.var))
     return accesses.length > 0 && accesses.every((a) => a.memory.shape.every((n) => n === 1))
   }
-
-  #memory(buffer: string): Memory | undefined {
-    return this.lanes.buffers.has(buffer) ? this.buffers.get(buffer)?.memory : undefined
-  }
-
-  #accesses(body: Body): readonly ElementAccess[] {
-    return accessesOf(body).flatMap((a) => {
-      const memory = this.#memory(a.buffer)
+  const memoryOf = (buffer: string): Memory | undefined =>
+    lanes.buffers.has(buffer) ? buffers.get(buffer)?.memory : undefined
+  const accessesIn = (body: Body): readonly ElementAccess[] =>
+    accessesOf(body).flatMap((a) => {
+      const memory = memoryOf(a.buffer)
       const here = memory && !a.path.some((l) => l.mode.kind === 'instr')
       return here ? [{ index: a.index, memory, written: a.mode === 'write' }] : []
     })
-  }
-
-  lower(root: Stmt): Stmt {
-    const accesses = this.#accesses([root])
+  const lower = (root: Stmt): Stmt => {
+    const accesses = accessesIn([root])
     const memory = largest(accesses)
-    const dims = this.#walkers(root, accesses, memory)
-    const slot = this.names.fresh('slot')
+    const dims = walkers(root, accesses, memory)
+    const slot = names.fresh('slot')
     const here = new Map([
       [LANE, laneOf(memory)],
       [SLOT, variable(slot)],
@@ -84,7 +74,7 @@ export class ElementLoops {
         if (element) values.set(s.var, element)
         starts.set(s.var, int(0))
       } else {
-        const tile = this.names.fresh(s.var)
+        const tile = names.fresh(s.var)
         tiles.set(s.var, tile)
         const start: Expr = { kind: 'binary', op: 'mul', a: variable(tile), b: int(t), dtype: 'index' }
         starts.set(s.var, start)
@@ -92,7 +82,7 @@ export class ElementLoops {
       }
     })
     const place = (buffer: string, index: readonly Expr[]): readonly Expr[] | undefined => {
-      const m = this.#memory(buffer)
+      const m = memoryOf(buffer)
       if (!m) return undefined
       const own = m.opaque ? int(0) : slotIn(m, memory, walked({ index, memory: m }, dims), variable(slot))
       if (!own) reject(root, `elements in ${memory.name} and in ${m.name} are held by different threads`)
@@ -104,8 +94,8 @@ export class ElementLoops {
       return to && { buffer, index: to }
     })
     const body = memory.opaque
-      ? rewriteStmts([root], { stmt: (s) => this.#filled(s, memory.opaque!.fills, dims, place) })
-      : substituteStmts(this.#owned(placed, memory), values)
+      ? rewriteStmts([root], { stmt: (s) => filled(s, memory.opaque!.fills, dims, place) })
+      : substituteStmts(owned(placed, memory), values)
     const over = rewriteStmts(body, {
       stmt: (s) => {
         if (s.kind !== 'for' || !dims.has(s.var)) return undefined
@@ -122,15 +112,18 @@ export class ElementLoops {
       span: root.span,
     })
   }
-
   /** Maps each loop variable that runs over elements to an index of the tile dimensions. */
-  #walkers(root: Stmt, accesses: readonly ElementAccess[], memory: Memory): ReadonlyMap<string, number> {
+  const walkers = (
+    root: Stmt,
+    accesses: readonly ElementAccess[],
+    memory: Memory,
+  ): ReadonlyMap<string, number> => {
     const dims = new Map<string, number>()
     const all = accesses.filter((a) => sameElements(a.memory, memory))
     for (const a of all)
       along(a).forEach((v, d) => {
         if (memory.shape[d] === 1) return
-        if (v === undefined || (dims.has(v) && dims.get(v) !== d)) rejectOrder(root, all, this.loops)
+        if (v === undefined || (dims.has(v) && dims.get(v) !== d)) rejectOrder(root, all, loops)
         dims.set(v, d)
       })
     if (dims.size !== memory.shape.filter((n) => n > 1).length)
@@ -145,13 +138,12 @@ export class ElementLoops {
     }
     return dims
   }
-
   /** If a statement stores from a tile to other memory, only one of the threads that hold the element runs it. */
-  #owned(body: Body, memory: Memory): Body {
+  const owned = (body: Body, memory: Memory): Body => {
     const { owner } = memory
     if (!owner) return body
     const cond = substitute(owner, new Map([[LANE, laneOf(memory)]]))
-    const inTile = (buffer: string): boolean => this.#memory(buffer) !== undefined
+    const inTile = (buffer: string): boolean => memoryOf(buffer) !== undefined
     return rewriteStmts(body, {
       stmt: (s) => {
         const targets = s.kind === 'store' ? [s] : s.kind === 'reduce' ? s.targets : []
@@ -159,24 +151,23 @@ export class ElementLoops {
       },
     })
   }
-
   /** Rewrites the store of one value to all elements of an opaque tile as its fill; undefined for a loop. */
-  #filled(
+  const filled = (
     s: Stmt,
     fills: readonly TileText[],
     dims: ReadonlyMap<string, number>,
     place: ElementIndex,
-  ): Stmt | undefined {
+  ): Stmt | undefined => {
     if (s.kind === 'for') {
       const varies = s.guards.find((g) => [...dims.keys()].some((v) => mentions(g, v)))
       if (varies) rejectOpaqueTile(s, `whether elements of a tile are filled depends on them`)
       return undefined
     }
     const index = s.kind === 'store' ? place(s.buffer, s.index) : undefined
-    const b = s.kind === 'store' ? this.buffers.get(s.buffer) : undefined
+    const b = s.kind === 'store' ? buffers.get(s.buffer) : undefined
     const one = s.kind === 'store' && [...dims.keys()].every((v) => !mentions(s.value, v))
     const memory = b?.memory
-    if (s.kind !== 'store' || !index || !memory || !one || readsTiles(s, this.lanes))
+    if (s.kind !== 'store' || !index || !memory || !one || readsTiles(s, lanes))
       return rejectOpaqueTile(s, `elements of a tile are seen by instructions alone`)
     if (fills.length === 0) return rejectOpaqueTile(s, `${memory.name} does not say how a tile is filled`)
     const tile: CallPiece = { kind: 'slot', buffer: s.buffer, index, mode: 'write' }
@@ -193,6 +184,7 @@ export class ElementLoops {
       span: memory.span,
     })
   }
+  return { rejectPartialAccess, has, lower }
 }
 
 const laneOf = ({ threads }: Memory): Expr => (threads === 1 ? int(0) : builtin('thread.x'))

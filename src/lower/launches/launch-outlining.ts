@@ -2,7 +2,7 @@
  * Kernel outlining: top-level loop nests become launches with grids and thread indices (or clears). Invariant reached: bound loops are
  * hardware indices, and guards are `if` statements. Only the thread that owns an element writes it to shared or global memory.
  */
-import { isWarpCollective, type Lanes, lanesIn, threadsIn } from '../../analysis/instructions/lane-groups.ts'
+import { isWarpCollective, lanesIn, threadsIn } from '../../analysis/instructions/lane-groups.ts'
 import { failAt, InternalError, invariant } from '../../ast/diagnostics/diagnostic.ts'
 import { kernelIdentifier } from '../../ir/coordinates/derived-names.ts'
 import type { Names } from '../../ir/expressions/bound-names.ts'
@@ -19,7 +19,7 @@ import { forLoop, store } from '../../ir/statements/statement-builders.ts'
 import { type Body, hasBarrier, someStmt, stmt, walkStmts } from '../../ir/statements/tree.ts'
 import { insertBarriers } from '../divergence/barriers.ts'
 import { Varying } from '../divergence/divergence-analysis.ts'
-import { Conditions, isCooperative } from '../divergence/divergent-conditions.ts'
+import { conditionsUnder, isCooperative } from '../divergence/divergent-conditions.ts'
 import { clusterOf } from '../pipelining/cluster-multicast.ts'
 
 /**
@@ -69,7 +69,7 @@ function launchOf(nest: Body, name: string, indptr: ReadonlySet<string>, warp: n
     ],
     block: [threads('thread.x'), threads('thread.y'), threads('thread.z')],
     ...inClusters(body),
-    body: new Binder(extents, body, new Conditions(new Varying(body, threadsIn(body)), names)).run(),
+    body: binder(extents, body, conditionsUnder(new Varying(body, threadsIn(body)), names)),
   }
 }
 
@@ -109,64 +109,46 @@ function collectExtents(body: Body): Extents {
   return out
 }
 
-class Binder {
-  readonly #local: ReadonlyMap<string, Buffer>
-  readonly #lanes: Lanes
-
-  constructor(
-    private readonly extents: Extents,
-    private readonly body: Body,
-    private readonly conditions: Conditions,
-  ) {
-    this.#lanes = lanesIn(body)
-    this.#local = allocations(body)
-  }
-
-  run(): Body {
-    return this.#list(this.body, new Set())
-  }
-
-  #list(body: Body, on: ReadonlySet<ThreadAxis>): Body {
-    return body.flatMap((s) => this.#statement(s, on))
-  }
-
-  #statement(s: Stmt, on: ReadonlySet<ThreadAxis>): Body {
-    const owners = this.#owners(s, on)
+function binder(extents: Extents, body: Body, conditions: ReturnType<typeof conditionsUnder>) {
+  const lanes = lanesIn(body)
+  const localBuffers = allocations(body)
+  const list = (body: Body, on: ReadonlySet<ThreadAxis>): Body => body.flatMap((s) => statement(s, on))
+  const statement = (s: Stmt, on: ReadonlySet<ThreadAxis>): Body => {
+    const owners = ownersOf(s, on)
     if (owners.length > 0)
-      return this.conditions.onOwners(
+      return conditions.onOwners(
         all(owners.map((a) => eq(builtin(a), int(0)))),
-        this.#statement(s, new Set([...on, ...owners])),
+        statement(s, new Set([...on, ...owners])),
       )
     switch (s.kind) {
       case 'for':
-        return this.#loop(s, on)
+        return loop(s, on)
       case 'if': {
-        if (s.cond.kind === 'const') return this.#list(s.cond.value !== 0 ? s.then : s.else, on)
-        const then = this.#list(s.then, on)
-        const otherwise = this.#list(s.else, on)
-        return this.conditions.choose(s.cond, then, otherwise)
+        if (s.cond.kind === 'const') return list(s.cond.value !== 0 ? s.then : s.else, on)
+        const then = list(s.then, on)
+        const otherwise = list(s.else, on)
+        return conditions.choose(s.cond, then, otherwise)
       }
       default:
         return [s]
     }
   }
-
-  #loop(loop: For, on: ReadonlySet<ThreadAxis>): Body {
+  const loop = (loop: For, on: ReadonlySet<ThreadAxis>): Body => {
     if (loop.mode.kind !== 'bind') {
-      const body = this.#list(loop.body, loop.cooperative ? new Set(THREAD_AXES) : on)
-      const rounds = this.conditions.agreed(loop.extent, body)
+      const body = list(loop.body, loop.cooperative ? new Set(THREAD_AXES) : on)
+      const rounds = conditions.agreedOn(loop.extent, body)
       return [
         ...rounds.before,
         stmt({
           ...loop,
           extent: rounds.value,
           guards: [],
-          body: this.conditions.guard(loop.guards, this.conditions.inRounds(loop, body)),
+          body: conditions.guard(loop.guards, conditions.inRounds(loop, body)),
         }),
       ]
     }
     const axis = loop.mode.to
-    const whole = this.extents.get(axis)!
+    const whole = extents.get(axis)!
     // An axis of one thread has index 0, so its conditions are uniform.
     const index = levelOf(axis) === 'thread' && sameExpr(whole, int(1)) ? int(0) : builtin(axis)
     const map = new Map<string, Expr>([[loop.var, index]])
@@ -174,31 +156,31 @@ class Binder {
     const inner = substituteStmts(loop.body, map)
     const guards = (substituteStmts([{ ...loop, body: [] }], map)[0] as For).guards
     const range = sameExpr(whole, loop.extent) ? [] : [lt(index, loop.extent)]
-    return this.conditions.guard([...range, ...guards], this.#list(inner, new Set([...on, axis])))
+    return conditions.guard([...range, ...guards], list(inner, new Set([...on, axis])))
   }
-
   /**
    * The axes of the launch to which no loop in or around `s` is bound, if `s` writes shared or global memory. One index of each such axis
    * executes `s`.
    */
-  #owners(s: Stmt, on: ReadonlySet<ThreadAxis>): ThreadAxis[] {
+  const ownersOf = (s: Stmt, on: ReadonlySet<ThreadAxis>): ThreadAxis[] => {
     if (s.kind === 'alloc' || s.kind === 'let' || s.kind === 'barrier') return []
     const inside = new Set<ThreadAxis>()
     walkStmts([s], (x) => {
       if (x.kind === 'for' && x.mode.kind === 'bind') inside.add(x.mode.to)
     })
-    if (isWarpCollective(s, this.#lanes)) inside.add('thread.x')
-    const idle = THREAD_AXES.filter((a) => this.extents.has(a) && !on.has(a) && !inside.has(a))
+    if (isWarpCollective(s, lanes)) inside.add('thread.x')
+    const idle = THREAD_AXES.filter((a) => extents.has(a) && !on.has(a) && !inside.has(a))
     if (idle.length === 0 || hasBarrier([s]) || isCooperative(s)) return []
     const local = allocatedNames([s])
     const written = accessesOf([s]).filter((a) => a.mode === 'write' && !local.has(a.buffer))
-    const scopeOf = (b: string): Buffer['scope'] => this.#local.get(b)?.scope ?? 'global'
+    const scopeOf = (b: string): Buffer['scope'] => localBuffers.get(b)?.scope ?? 'global'
     // Registers are private, so all threads must run statements that write them.
     if (written.some((a) => scopeOf(a.buffer) === 'register')) return []
     const global = written.some((a) => scopeOf(a.buffer) === 'global')
     const shared = written.some((a) => scopeOf(a.buffer) === 'shared')
     return idle.filter((a) => (levelOf(a) === 'thread' ? global || shared : global && !shared))
   }
+  return list(body, new Set())
 }
 
 // A loop nest over all elements of a buffer by flat address, for fills and whole-buffer copies.

@@ -35,7 +35,7 @@ export function expandSearches(body: Body, names: Names): Body {
       }
       // The result of `let x = search` is `x` itself.
       const searchLet = s.kind === 'let' && s.value.kind === 'search' ? s : undefined
-      const before = new Before(names)
+      const before = statementsBefore(names)
       const replaced = mapExprs(s, (e) =>
         before.take(e, searchLet && e === searchLet.value ? searchLet.name : undefined),
       )
@@ -59,23 +59,13 @@ interface Truth {
 }
 
 /** Statements to run before a statement, so that its expressions contain no searches. */
-class Before {
+function statementsBefore(names: Names) {
   /** Registers for results of conditional searches. */
-  readonly #registers: Stmt[] = []
-  readonly #always: Run = { parts: [], known: new Map() }
-
-  constructor(private readonly names: Names) {}
-
-  get body(): Body {
-    return [...this.#registers, ...bodyOf(this.#always)]
-  }
-
+  const registers: Stmt[] = []
+  const always: Run = { parts: [], known: new Map() }
   /** Returns the expression without searches. If the whole expression is a search, its result is called `name`. */
-  take(e: Expr, name: string | undefined): Expr {
-    return this.#expand(e, this.#always, name)
-  }
-
-  #expand(e: Expr, run: Run, name?: string): Expr {
+  const take = (e: Expr, name: string | undefined): Expr => expand(e, always, name)
+  const expand = (e: Expr, run: Run, name?: string): Expr => {
     if (!searches(e)) return e
     const cached = run.known.get(keyOf(e))
     if (cached) return cached
@@ -83,39 +73,41 @@ class Before {
     let truth: Truth | undefined
     for (const [k, x] of children(e).entries())
       if (k === 0 && isLazy(e)) {
-        truth = this.#decide(x, run, !isOr(e))
+        truth = decide(x, run, !isOr(e))
         operands.push(truth.value)
-      } else operands.push(this.#expand(x, truth ? this.#branch(e, k, truth, run) : run))
+      } else operands.push(expand(x, truth ? branch(e, k, truth, run) : run))
     const rebuilt = withChildren(e, operands)
-    const value = rebuilt.kind === 'search' ? this.#result(rebuilt, run, name) : rebuilt
+    const value = rebuilt.kind === 'search' ? result(rebuilt, run, name) : rebuilt
     run.known.set(keyOf(e), value)
     return value
   }
-
   /** Returns the scope in which the k-th operand of a lazy expression is evaluated. */
-  #branch(e: Expr, k: number, { value, run, last }: Truth, around: Run): Run {
-    return e.kind === 'select' && k === 2 ? under(around, not(value)) : under(run, isOr(e) ? not(last) : last)
-  }
-
+  const branch = (e: Expr, k: number, { value, run, last }: Truth, around: Run): Run =>
+    e.kind === 'select' && k === 2 ? under(around, not(value)) : under(run, isOr(e) ? not(last) : last)
   /** Expands an operand whose truth value decides whether later operands are evaluated. `truth`: the value for which they are. */
-  #decide(e: Expr, run: Run, truth: boolean): Truth {
+  const decide = (e: Expr, run: Run, truth: boolean): Truth => {
     if (e.kind !== 'binary' || e.op !== (truth ? 'and' : 'or') || run.known.has(keyOf(e))) {
-      const value = this.#expand(e, run)
+      const value = expand(e, run)
       return { value, run, last: value }
     }
-    const a = this.#decide(e.a, run, truth)
-    const b = this.#decide(e.b, under(a.run, truth ? a.last : not(a.last)), truth)
+    const a = decide(e.a, run, truth)
+    const b = decide(e.b, under(a.run, truth ? a.last : not(a.last)), truth)
     return { ...b, value: withChildren(e, [a.value, b.value]) }
   }
-
-  #result(s: Search, run: Run, name = this.names.fresh('found')): Expr {
-    if (run === this.#always) {
-      run.parts.push(...emit(s, this.names, (at) => define(name, at)))
+  const result = (s: Search, run: Run, name = names.fresh('found')): Expr => {
+    if (run === always) {
+      run.parts.push(...emit(s, names, (at) => define(name, at)))
       return variable(name)
     }
-    this.#registers.push(alloc(positionRegister(name)), store(name, [int(0)], int(0)))
-    run.parts.push(...emit(s, this.names, (at) => store(name, [int(0)], at)))
+    registers.push(alloc(positionRegister(name)), store(name, [int(0)], int(0)))
+    run.parts.push(...emit(s, names, (at) => store(name, [int(0)], at)))
     return load(name, [int(0)])
+  }
+  return {
+    get body(): Body {
+      return [...registers, ...bodyOf(always)]
+    },
+    take,
   }
 }
 

@@ -30,10 +30,10 @@ export function mergeCongruentRegisters(body: Body, names: Names): Body {
   const scalars = scalarsOf(body)
   const candidates = candidatesIn(body, scalars)
   if (classesBy(candidates, (v) => scalars.get(v)!.dtype).length === 0) return body
-  const numbering = new Numbering(scalars, candidates, names)
-  let left = numbering.repeated(body)
+  const { repeated, without } = numberingOf(scalars, candidates, names)
+  let left = repeated(body)
   while (left.size > 0) {
-    const { body: merged, needed } = numbering.without(left, body)
+    const { body: merged, needed } = without(left, body)
     if (needed.size === 0) return withoutUnused(merged)
     left = new Set([...left].filter((v) => !needed.has(v)))
   }
@@ -88,160 +88,139 @@ interface Before {
   name: string | null
 }
 
-class Numbering {
-  readonly #classes = new Map<Loop, readonly Class[]>()
-  readonly #numbers = new Map<string, Value>()
-  readonly #lets = new Map<string, Value>()
-  readonly #constants = new Map<Value, Expr>()
-  #next = 0
-
-  constructor(
-    private readonly scalars: ReadonlyMap<string, Buffer>,
-    private readonly candidates: ReadonlySet<string>,
-    private readonly names: Names,
-  ) {}
-
+function numberingOf(scalars: ReadonlyMap<string, Buffer>, candidatesOf: ReadonlySet<string>, names: Names) {
+  const classesAt = new Map<Loop, readonly Class[]>()
+  const numbers = new Map<string, Value>()
+  const lets = new Map<string, Value>()
+  const constants = new Map<Value, Expr>()
+  let next = 0
+  const heldIn = (register: string): Expr => load(register, [int(0)], scalars.get(register)!.dtype)
   /** Solves the classes of all loops, and returns the registers that duplicate an earlier register of their class. */
-  repeated(body: Body): ReadonlySet<string> {
-    this.#walk(body, new Map())
+  const repeated = (body: Body): ReadonlySet<string> => {
+    walk(body, new Map())
     const named = namedIn(body)
-    const later = [...this.#classes.values()].flat().flatMap(([, ...others]) => others)
+    const later = [...classesAt.values()].flat().flatMap(([, ...others]) => others)
     return new Set(later.filter((v) => !named.has(v)))
   }
-
   /** Returns the body without these registers, and the registers that are still needed. */
-  without(
+  const without = (
     left: ReadonlySet<string>,
     body: Body,
-  ): { readonly body: Body; readonly needed: ReadonlySet<string> } {
+  ): { readonly body: Body; readonly needed: ReadonlySet<string> } => {
     const leaving: Leaving = { left, needed: new Set(), before: new Map() }
-    return { body: this.#walk(body, new Map(), leaving), needed: leaving.needed }
+    return { body: walk(body, new Map(), leaving), needed: leaving.needed }
   }
-
   /** Walks the body. `state` holds the value numbers before the body, and is updated to those after it. */
-  #walk(body: Body, state: State, leaving?: Leaving): Body {
+  const walk = (body: Body, state: State, leaving?: Leaving): Body => {
     const out: Stmt[] = []
     const allocated: string[] = []
     for (const s of body) {
-      const t = leaving ? this.#reading(s, state, leaving) : s
-      if (s.kind === 'alloc' && this.scalars.has(s.buffer.name)) {
+      const t = leaving ? reading(s, state, leaving) : s
+      if (s.kind === 'alloc' && scalars.has(s.buffer.name)) {
         allocated.push(s.buffer.name)
-        state.set(s.buffer.name, this.#fresh())
+        state.set(s.buffer.name, fresh())
         if (!leaving?.left.has(s.buffer.name)) out.push(t)
-      } else if (s.kind === 'store' && this.scalars.has(s.buffer)) {
-        state.set(s.buffer, s.unconditional ? this.#fresh() : this.#valueOf(s.value, state))
+      } else if (s.kind === 'store' && scalars.has(s.buffer)) {
+        state.set(s.buffer, s.unconditional ? fresh() : valueIn(s.value, state))
         if (!leaving?.left.has(s.buffer)) out.push(t)
       } else if (s.kind === 'if') {
-        const cond = this.#valueOf(s.cond, state)
+        const cond = valueIn(s.cond, state)
         const ends = [new Map(state), new Map(state)] as const
-        const bodies = [this.#walk(s.then, ends[0], leaving), this.#walk(s.else, ends[1], leaving)]
+        const bodies = [walk(s.then, ends[0], leaving), walk(s.else, ends[1], leaving)]
         for (const v of state.keys()) {
           const [a, b] = ends.map((end) => end.get(v)!)
-          state.set(v, a === b ? a! : this.#numberOf(`if ${cond} ${a} ${b}`))
+          state.set(v, a === b ? a! : numberOf(`if ${cond} ${a} ${b}`))
         }
         out.push(withBodies(t, bodies))
       } else if (s.kind === 'for' || s.kind === 'while') {
-        out.push(withBodies(t, [this.#loop(s, state, leaving)]))
+        out.push(withBodies(t, [loop(s, state, leaving)]))
       } else {
-        if (s.kind === 'let') this.#lets.set(s.name, s.lane ? this.#fresh() : this.#valueOf(s.value, state))
-        else for (const buffer of writesOf([s])) if (state.has(buffer)) state.set(buffer, this.#fresh())
+        if (s.kind === 'let') lets.set(s.name, s.lane ? fresh() : valueIn(s.value, state))
+        else for (const buffer of writesOf([s])) if (state.has(buffer)) state.set(buffer, fresh())
         out.push(t)
       }
     }
     for (const v of allocated) state.delete(v)
     return out
   }
-
-  #loop(s: Loop, state: State, leaving?: Leaving): Body {
+  const loop = (s: Loop, state: State, leaving?: Leaving): Body => {
     const writes = writtenIn(s)
     const written = [...state.keys()].filter((v) => writes.has(v))
-    if (!leaving) this.#solve(s, written, state)
-    const classes = this.#classes.get(s)!
+    if (!leaving) solve(s, written, state)
+    const classes = classesAt.get(s)!
     let body = s.body
     if (leaving) {
-      const inner = this.#begin(written, classes, state)
+      const inner = begin(written, classes, state)
       const befores = classes.map((c): Before => ({ from: c.find((v) => !leaving.left.has(v))!, name: null }))
       for (const before of befores) leaving.before.set(inner.get(before.from)!, before)
-      const walked = this.#walk(s.body, inner, leaving)
-      const lets = befores.flatMap(({ from, name }) =>
-        name === null ? [] : [define(name, this.#held(from))],
-      )
+      const walked = walk(s.body, inner, leaving)
+      const lets = befores.flatMap(({ from, name }) => (name === null ? [] : [define(name, heldIn(from))]))
       body = [...lets, ...walked]
     }
-    for (const [v, value] of this.#begin(written, classes, state)) state.set(v, value)
+    for (const [v, value] of begin(written, classes, state)) state.set(v, value)
     return body
   }
-
   /** Returns the state at the beginning of an iteration, or after the last iteration. */
-  #begin(written: readonly string[], classes: readonly Class[], state: State): State {
+  const begin = (written: readonly string[], classes: readonly Class[], state: State): State => {
     const held = new Map(state)
-    for (const v of written) held.set(v, this.#fresh())
+    for (const v of written) held.set(v, fresh())
     for (const c of classes) for (const v of c) held.set(v, held.get(c[0]!)!)
     return held
   }
-
   /**
    * Partition refinement: begins with classes of registers that are equal before the loop, and splits them until an iteration preserves
    * the classes.
    */
-  #solve(s: Loop, written: readonly string[], state: State): void {
-    const candidates = written.filter((v) => this.candidates.has(v))
-    let classes = classesBy(candidates, (v) => `${this.scalars.get(v)!.dtype} ${state.get(v)}`)
+  const solve = (s: Loop, written: readonly string[], state: State): void => {
+    const candidates = written.filter((v) => candidatesOf.has(v))
+    let classes = classesBy(candidates, (v) => `${scalars.get(v)!.dtype} ${state.get(v)}`)
     for (;;) {
-      this.#classes.set(s, classes)
-      const inner = this.#begin(written, classes, state)
-      this.#walk(s.body, inner)
+      classesAt.set(s, classes)
+      const inner = begin(written, classes, state)
+      walk(s.body, inner)
       const parted = classes.flatMap((c) => classesBy(c, (v) => inner.get(v)))
       if (parted.length === classes.length && parted.every((c, k) => c.length === classes[k]!.length)) return
       classes = parted
     }
   }
-
   /** Replaces reads of removed registers by other registers or constants of the same value. */
-  #reading(s: Stmt, state: State, { left, needed, before }: Leaving): Stmt {
-    return mapExprs(s, (whole) =>
+  const reading = (s: Stmt, state: State, { left, needed, before }: Leaving): Stmt =>
+    mapExprs(s, (whole) =>
       rewriteExpr(whole, (e) => {
         if (e.kind !== 'load' || !left.has(e.buffer)) return undefined
         const value = state.get(e.buffer)
-        const constant = value === undefined ? undefined : this.#constants.get(value)
+        const constant = value === undefined ? undefined : constants.get(value)
         if (constant) return constant
-        for (const [v, held] of state) if (held === value && !left.has(v)) return this.#held(v)
+        for (const [v, held] of state) if (held === value && !left.has(v)) return heldIn(v)
         const old = value === undefined ? undefined : before.get(value)
-        if (old) return variable((old.name ??= this.names.fresh(`${old.from}_before`)), e.dtype)
+        if (old) return variable((old.name ??= names.fresh(`${old.from}_before`)), e.dtype)
         needed.add(e.buffer)
         return undefined
       }),
     )
-  }
-
-  #held = (register: string): Expr => load(register, [int(0)], this.scalars.get(register)!.dtype)
-
-  #valueOf(whole: Expr, state: State): Value {
+  const valueIn = (whole: Expr, state: State): Value => {
     // Memory may hold another value whenever it is read.
-    if ([...buffersRead(whole)].some((b) => !state.has(b))) return this.#fresh()
+    if ([...buffersRead(whole)].some((b) => !state.has(b))) return fresh()
     const valueIn = perExpr<Value>((e, recurse) => {
-      if (e.kind === 'var') return this.#lets.get(e.name) ?? this.#numberOf(e.name)
-      if (e.kind === 'load') return state.get(e.buffer) ?? this.#fresh()
-      if (e.kind === 'search') return this.#fresh()
-      const value = this.#numberOf(structureText(e, (x) => String(recurse(x))))
-      if (e.kind === 'const') this.#constants.set(value, e)
+      if (e.kind === 'var') return lets.get(e.name) ?? numberOf(e.name)
+      if (e.kind === 'load') return state.get(e.buffer) ?? fresh()
+      if (e.kind === 'search') return fresh()
+      const value = numberOf(structureText(e, (x) => String(recurse(x))))
+      if (e.kind === 'const') constants.set(value, e)
       return value
     })
     return valueIn(whole)
   }
-
-  #fresh(): Value {
-    return this.#next++
-  }
-
-  #numberOf(key: string): Value {
-    let number = this.#numbers.get(key)
+  const fresh = (): Value => next++
+  const numberOf = (key: string): Value => {
+    let number = numbers.get(key)
     if (number === undefined) {
-      number = this.#fresh()
-      this.#numbers.set(key, number)
+      number = fresh()
+      numbers.set(key, number)
     }
     return number
   }
+  return { repeated, without }
 }
 
 const writtenIn = memoize((s: Loop) => writesOf(s.body))

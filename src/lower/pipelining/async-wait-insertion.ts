@@ -20,27 +20,14 @@ import { BLOCK_BARRIER, type Preheader, TransactionBarrier, withPreheaders } fro
 
 export function insertAsyncWaits(kernel: Kernel2): Kernel2 {
   const names = namesOf(kernel)
-  const body = mapSame(kernel.body, (s) => new AwaitInsertion(s, names).run())
+  const body = mapSame(kernel.body, (s) => awaitInsertion(s, names))
   return withBody(kernel, body)
 }
 
-class AwaitInsertion {
-  readonly #preheaders: Preheader[] = []
-  readonly #outgoing: Outgoing
-
-  constructor(
-    private readonly top: Stmt,
-    private readonly names: Names,
-  ) {
-    this.#outgoing = outgoingCopies(top, startsOf)
-  }
-
-  run(): Stmt {
-    const statements = withPreheaders(this.#list([this.top]), this.#preheaders)
-    return statements.length === 1 ? statements[0]! : when(bool(true), statements)
-  }
-
-  #list(list: Body): Body {
+function awaitInsertion(top: Stmt, names: Names) {
+  const preheaders: Preheader[] = []
+  const outgoing = outgoingCopies(top, startsOf)
+  const waitsIn = (list: Body): Body => {
     const out: Stmt[] = []
     const open = new Map<string, Instr>()
     const pending = new Map<string, Instr>()
@@ -61,11 +48,11 @@ class AwaitInsertion {
       running = []
     }
     for (const s of list) {
-      for (const instr of this.#outgoing.before.get(s) ?? []) out.push(waitRead(instr), BLOCK_BARRIER)
+      for (const instr of outgoing.before.get(s) ?? []) out.push(waitRead(instr), BLOCK_BARRIER)
       const started = startsOf(s)
       if (started.some((i) => i.asynchronous?.mbarrier)) {
         wait()
-        out.push(...this.#transactionRound(s, started))
+        out.push(...transactionRound(s, started))
         continue
       }
       if (started.length > 0) {
@@ -78,10 +65,10 @@ class AwaitInsertion {
         open.clear()
         running = []
       } else if (s.kind !== 'alloc') wait()
-      out.push(started.length > 0 ? s : mapBodies(s, (b) => this.#list(b)))
-      for (const instr of this.#outgoing.after.get(s) ?? []) out.push(waitRead(instr))
+      out.push(started.length > 0 ? s : mapBodies(s, (b) => waitsIn(b)))
+      for (const instr of outgoing.after.get(s) ?? []) out.push(waitRead(instr))
     }
-    const { copies, carried } = this.#outgoing
+    const { copies, carried } = outgoing
     if (running.length === 0 || !running.every((s) => copies.has(s))) wait()
     else {
       commit()
@@ -89,13 +76,12 @@ class AwaitInsertion {
     }
     return reuseIfSame(list, out)
   }
-
   /** Returns one iteration of copies that count their bytes on an mbarrier: barrier set-up, copies, wait. */
-  #transactionRound(s: Stmt, [instr]: readonly Instr[]): Body {
+  const transactionRound = (s: Stmt, [instr]: readonly Instr[]): Body => {
     const [loop] = loopsOf([s])
     invariant(instr && loop, 'an instruction is a loop')
-    const round = new TransactionBarrier(instr, [s], 1, loop, this.top, this.names)
-    this.#preheaders.push(...round.preheaders)
+    const round = new TransactionBarrier(instr, [s], 1, loop, top, names)
+    preheaders.push(...round.preheaders)
     const one = int(0)
     return [
       ...round.setup,
@@ -105,6 +91,8 @@ class AwaitInsertion {
       ...round.end(int(1)),
     ]
   }
+  const statements = withPreheaders(waitsIn([top]), preheaders)
+  return statements.length === 1 ? statements[0]! : when(bool(true), statements)
 }
 
 /** Returns true if `a` writes a buffer that `b` reads. Asynchronous reductions into one buffer need no wait. */

@@ -34,48 +34,35 @@ import { buffersOf, deriveInitialisation, tableLength, valuesBelow } from './out
 
 /** Lowers a Stage I kernel to loops over positions. */
 export function lowerToPositions(kernel: Kernel1): Kernel2 {
-  const first = new PositionLowering(kernel, new Set())
+  const first = positionLowering(kernel, new Set())
   const lowered = first.run()
   // Conditions may turn out not to depend on reduction loops. The second run initialises accordingly.
-  return first.outside.size === 0 ? lowered : new PositionLowering(kernel, first.outside).run()
+  return first.outsideOf.size === 0 ? lowered : positionLowering(kernel, first.outsideOf).run()
 }
 
-class PositionLowering {
-  readonly #levels: Levels
-  readonly #names: Names
-  readonly #init: ReturnType<typeof deriveInitialisation>
-  readonly #buffers: ReadonlyMap<string, Buffer1>
-  readonly #copies: Copies
+function positionLowering(kernel: Kernel1, outside: ReadonlySet<Expr>) {
   /** Conditions that initialisation expects inside reduction loops, but that ended up outside. */
-  readonly outside = new Set<Expr>()
-
-  constructor(
-    private readonly kernel: Kernel1,
-    outside: ReadonlySet<Expr>,
-  ) {
-    this.#levels = new Levels(kernel.axes)
-    this.#init = deriveInitialisation(kernel, outside)
-    this.#buffers = new Map(kernel.buffers.map((b) => [b.name, b]))
-    this.#names = new Names([
-      ...kernel.params.map((p) => p.name),
-      ...kernel.buffers.map((b) => b.name),
-      ...kernel.axes.flatMap((a) => ownedNames(a.name)),
-    ])
-    this.#copies = new Copies(this.#names)
-  }
-
-  run(): Kernel2 {
-    const fills = this.#init.fills.map((f) => fill(f.buffer, f.value))
-    const kernel = this.kernel
+  const outsideOf = new Set<Expr>()
+  const levels = new Levels(kernel.axes)
+  const initOf = deriveInitialisation(kernel, outside)
+  const buffers = new Map(kernel.buffers.map((b) => [b.name, b]))
+  const names = new Names([
+    ...kernel.params.map((p) => p.name),
+    ...kernel.buffers.map((b) => b.name),
+    ...kernel.axes.flatMap((a) => ownedNames(a.name)),
+  ])
+  const copies = new Copies(names)
+  const run = (): Kernel2 => {
+    const fills = initOf.fills.map((f) => fill(f.buffer, f.value))
     const scope = emptyScope()
     for (const p of kernel.params) if (p.kind === 'size') scope.facts.holds(ge(variable(p.name), int(0)))
-    const body = kernel.body.flatMap((s) => this.#statement(s, scope, kernel.name))
+    const body = kernel.body.flatMap((s) => statement(s, scope, kernel.name))
     const permutations = kernel.buffers.flatMap((b) => (b.distinct ? [b.name] : []))
     return {
       stage: 2,
       name: kernel.name,
-      params: this.#params(),
-      buffers: [...buffersOf(kernel, this.#levels), ...this.#copies.buffers],
+      params: params(),
+      buffers: [...buffersOf(kernel, levels), ...copies.buffers],
       body: [...fills, ...body],
       ascending: kernel.axes.flatMap((a) =>
         hasIndices(a) && a.parent === null && a.ordered ? [indicesOf(a.name)] : [],
@@ -93,31 +80,29 @@ class PositionLowering {
       span: kernel.span,
     }
   }
-
-  #params(): Param[] {
-    const counts = this.kernel.axes
+  const params = (): Param[] => {
+    const counts = kernel.axes
       .filter((a) => isStored(a) && hasIndptr(a))
       .map(
         (a): Param => ({ name: countOf(a.name), kind: 'size', dtype: 'i32', measured: true, span: a.span }),
       )
-    return [...this.kernel.params, ...counts]
+    return [...kernel.params, ...counts]
   }
-
-  #statement(s: Stmt1, scope: Scope, nest: string): Stmt[] {
+  const statement = (s: Stmt1, scope: Scope, nest: string): Stmt[] => {
     switch (s.kind) {
       case 'iterate':
-        return this.#iteration(s, scope)
+        return iteration(s, scope)
       case 'assign': {
         // A multiple assignment evaluates all values and addresses before it stores the first value.
         const out: Stmt[] = []
         const written = new Set(s.targets.map((t) => t.buffer))
         const several = s.targets.length > 1
         const before = (e: Expr, name: string): Expr =>
-          several && readsSome(e, written) ? this.#copies.keep(e, name, out) : e
+          several && readsSome(e, written) ? copies.keep(e, name, out) : e
         const stores = s.targets.map((t, k) => {
-          const { index, present } = this.#place(t, scope)
+          const { index, present } = place(t, scope)
           const at = index.map((e) => before(e, `${t.buffer}_index`))
-          const value = before(this.#expr(s.values[k]!, scope), `${t.buffer}_value`)
+          const value = before(expr(s.values[k]!, scope), `${t.buffer}_value`)
           return guarded(
             present.map((e) => before(e, `${t.buffer}_present`)),
             [store(t.buffer, at, value, { span: s.span })],
@@ -127,10 +112,10 @@ class PositionLowering {
         return [...out, ...stores.flat()]
       }
       case 'reduce': {
-        const places = s.targets.map((t) => this.#place(t, scope))
+        const places = s.targets.map((t) => place(t, scope))
         const targets = s.targets.map((t, k) => load(t.buffer, places[k]!.index, t.dtype, t.span))
-        const values = s.values.map((v) => this.#expr(v, scope))
-        const init = this.#init.inNest.has(s)
+        const values = s.values.map((v) => expr(v, scope))
+        const init = initOf.inNest.has(s)
         return guarded(
           places.flatMap((p) => p.present),
           [reduction({ reducer: s.reducer, targets, values, init, atomic: false, span: s.span })],
@@ -138,52 +123,50 @@ class PositionLowering {
         )
       }
       case 'if': {
-        const cond = this.#expr(s.cond, scope)
+        const cond = expr(s.cond, scope)
         const inner = withFacts(scope)
         inner.facts.holds(cond, writtenBuffers1(s.then))
-        const then = this.#body(s.then, inner, nest)
-        const otherwise = this.#body(s.else, scope, nest)
+        const then = bodyOf(s.then, inner, nest)
+        const otherwise = bodyOf(s.else, scope, nest)
         const out: Stmt[] = []
-        const decided = this.#copies.decided(cond, [...then, ...otherwise], out)
+        const decided = copies.decided(cond, [...then, ...otherwise], out)
         return [...out, when(decided, then, otherwise, { span: s.span })]
       }
       case 'let':
         throw new InternalError('lets are bound where their body is lowered')
     }
   }
-
-  #body(body: readonly Stmt1[], scope: Scope, nest: string): Stmt[] {
+  const bodyOf = (body: readonly Stmt1[], scope: Scope, nest: string): Stmt[] => {
     const out: Stmt[] = []
     let inner = scope
     for (const [k, s] of body.entries()) {
-      if (s.kind !== 'let') out.push(...this.#statement(s, inner, nest))
+      if (s.kind !== 'let') out.push(...statement(s, inner, nest))
       else {
-        const value = this.#expr(s.value, inner)
+        const value = expr(s.value, inner)
         inner = withValue(
           inner,
           s.name,
-          usedChanged(body.slice(k + 1), s.name, value) ? this.#copies.keep(value, s.name, out) : value,
+          usedChanged(body.slice(k + 1), s.name, value) ? copies.keep(value, s.name, out) : value,
         )
       }
     }
     return out
   }
-
-  #iteration(it: Iteration, outer: Scope): Stmt[] {
+  const iteration = (it: Iteration, outer: Scope): Stmt[] => {
     let scope = withFacts(outer)
     const loops: For[] = []
     const implied: Expr[] = []
     for (const iter of it.iters) {
-      const axis = this.#levels.axis(iter.axis)
-      const loopVar = this.#names.fresh(iter.name)
+      const axis = levels.axis(iter.axis)
+      const loopVar = names.fresh(iter.name)
       const opened = openIterator(
-        this.#levels,
+        levels,
         scope,
         axis,
         iter.name,
         loopVar,
-        (b) => this.#lengthOf(b),
-        (e, inner) => this.#expr(e, inner),
+        (b) => lengthOf(b),
+        (e, inner) => expr(e, inner),
       )
       scope = opened.scope
       implied.push(...(opened.implied ?? []))
@@ -198,20 +181,20 @@ class PositionLowering {
         }),
       )
     }
-    const where = it.where.map((c) => this.#expr(c, scope))
+    const where = it.where.map((c) => expr(c, scope))
     const outside: Expr[] = []
     const written = writtenBuffers1(it.body)
     for (const [k, c] of where.entries()) {
       scope.facts.holds(c, written)
       if (implied.some((i) => sameExpr(i, c))) continue
       const at = loops.findLastIndex((l) => freeVars(c).has(l.var))
-      if (this.#init.inside.has(it.where[k]!) && !loops[at]?.reduce) this.outside.add(it.where[k]!)
+      if (initOf.inside.has(it.where[k]!) && !loops[at]?.reduce) outsideOf.add(it.where[k]!)
       if (at < 0) outside.push(c)
       else loops[at] = { ...loops[at]!, guards: [...loops[at]!.guards, c] }
     }
-    this.#copies.around += loops.length
-    const innermost = this.#body(it.body, scope, it.name)
-    this.#copies.around -= loops.length
+    copies.around += loops.length
+    const innermost = bodyOf(it.body, scope, it.name)
+    copies.around -= loops.length
     // Guards may be evaluated again elsewhere, so they must not read data that the loop writes. Others become `if` statements.
     const nest = loops.reduceRight<readonly Stmt[]>((body, loop) => {
       const written = writesOf(body)
@@ -221,48 +204,44 @@ class PositionLowering {
     }, innermost)
     if (outside.length === 0) return [...nest]
     const out: Stmt[] = []
-    const decided = this.#copies.decided(all(outside), nest, out)
+    const decided = copies.decided(all(outside), nest, out)
     return [...out, ...guarded([decided], nest)]
   }
-
-  #lengthOf(buffer: string): Expr {
-    const b = this.#buffers.get(buffer)
+  const lengthOf = (buffer: string): Expr => {
+    const b = buffers.get(buffer)
     invariant(b, `no buffer ${buffer}`)
-    return tableLength(this.#levels.shape(b.axes))
+    return tableLength(levels.shape(b.axes))
   }
-
-  #place(access: Access, scope: Scope): ElementPosition {
-    const b = this.#buffers.get(access.buffer)
+  const place = (access: Access, scope: Scope): ElementPosition => {
+    const b = buffers.get(access.buffer)
     invariant(b, `no buffer ${access.buffer}`)
     const place = locate(
-      this.#levels,
+      levels,
       scope,
       b.axes,
-      access.index.map((e) => this.#expr(e, scope)),
+      access.index.map((e) => expr(e, scope)),
     )
     return b.placed ? { ...place, present: [] } : place
   }
-
-  #tableFacts(b: Buffer1, value: Expr, scope: Scope): void {
-    const end = valuesBelow(b, this.#levels.shape(b.axes))
+  const tableFacts = (b: Buffer1, value: Expr, scope: Scope): void => {
+    const end = valuesBelow(b, levels.shape(b.axes))
     if (end) scope.facts.coordinate(value, end)
     else scope.facts.holds(ge(value, int(0)))
   }
-
-  #expr(e: Expr, scope: Scope): Expr {
-    return rewriteExpr(e, (x) => {
+  const expr = (e: Expr, scope: Scope): Expr =>
+    rewriteExpr(e, (x) => {
       if (x.kind === 'var') return scope.values.get(x.name)
       if (x.kind === 'load') {
-        const b = this.#buffers.get(x.buffer)
+        const b = buffers.get(x.buffer)
         invariant(b, `no buffer ${x.buffer}`)
-        const place = locate(this.#levels, scope, b.axes, x.index)
+        const place = locate(levels, scope, b.axes, x.index)
         const value = load(x.buffer, place.index, x.dtype, x.span)
-        if ((b.table || b.below) && place.present.length === 0) this.#tableFacts(b, value, scope)
+        if ((b.table || b.below) && place.present.length === 0) tableFacts(b, value, scope)
         return whenPresent(place, value, constant(b.fill, b.dtype))
       }
       return undefined
     })
-  }
+  return { outsideOf, run }
 }
 
 /**

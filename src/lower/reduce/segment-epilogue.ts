@@ -56,63 +56,46 @@ export function perElement(sums: SegmentAccumulators, atomic: boolean): Epilogue
 }
 
 /** The segments of a partition, `size` of which combine first. */
-class ShareSegments {
-  readonly registers: readonly Buffer[]
-  readonly #size: number
+function shareSegments(
+  sums: SegmentAccumulators,
+  shares: WorkPartition,
+  writeBack: WriteBack,
+  names: Names,
+  size = 1,
+) {
+  const target = sums.segments.reduce.targets[0]!.buffer
   /** Flag: the sums belong to the segment that began before the partition. */
-  readonly #continued: Buffer
-
-  constructor(
-    readonly sums: SegmentAccumulators,
-    readonly shares: WorkPartition,
-    private readonly writeBack: WriteBack,
-    names: Names,
-    size = 1,
-  ) {
-    const target = sums.segments.reduce.targets[0]!.buffer
-    this.#size = size
-    this.#continued = local(names.fresh(`${target}_open`), 'bool')
-    this.registers = [...sums.registers, this.#continued]
-  }
-
-  start(): Body {
-    const { search } = this.shares
+  const flag = local(names.fresh(`${target}_open`), 'bool')
+  const registers = [...sums.registers, flag]
+  const start = (): Body => {
+    const { search } = shares
     const begins = load(search.buffer, [sub(search, int(1))])
-    return [...this.sums.start(), set(this.#continued, lt(begins, search.value))]
+    return [...sums.start(), set(flag, lt(begins, search.value))]
   }
-
-  continued(): Expr {
-    return get(this.#continued)
-  }
-
+  const isContinued = (): Expr => get(flag)
   /** Writes back the sums: of the segment that began before the partition by `flushBoundary`, of others to their elements. */
-  flush(flushBoundary: Body): Body {
-    return [when(this.continued(), [...flushBoundary, set(this.#continued, bool(false))], this.own())]
-  }
-
-  segmentEnd(): Expr {
-    return segmentEnd(this.shares.search, this.sums.place(0))
-  }
-
+  const flush = (flushBoundary: Body): Body => [
+    when(isContinued(), [...flushBoundary, set(flag, bool(false))], own()),
+  ]
+  const endOfSegment = (): Expr => segmentEnd(shares.search, sums.place(0))
   /** Writes back an element that belongs to this partition only. */
-  own(): Body {
-    const { own } = this.writeBack
-    return own === 'store' ? this.sums.store() : this.sums.update(own === 'atomic')
+  const own = (): Body => {
+    const { own } = writeBack
+    return own === 'store' ? sums.store() : sums.update(own === 'atomic')
   }
-
   /** Writes back the part of a segment that other partitions also update. */
-  boundary(): Body {
-    const { carry } = this.writeBack
-    if (carry === undefined) return this.sums.update(true)
-    return this.sums.carryOut(carry, shareNumber(this.shares, this.#size))
+  const boundary = (): Body => {
+    const { carry } = writeBack
+    if (carry === undefined) return sums.update(true)
+    return sums.carryOut(carry, shareNumber(shares, size))
   }
-
   /** Writes back the last segment; `goesOn`: condition that it continues in a later partition. */
-  last(goesOn: Expr): Stmt {
-    const continued = this.continued()
-    const isShared = this.writeBack.carry === undefined ? binary('or', continued, goesOn) : continued
-    return when(isShared, this.boundary(), this.own())
+  const last = (goesOn: Expr): Stmt => {
+    const continued = isContinued()
+    const isShared = writeBack.carry === undefined ? binary('or', continued, goesOn) : continued
+    return when(isShared, boundary(), own())
   }
+  return { registers, start, isContinued, flush, endOfSegment, own, boundary, last }
 }
 
 /** Epilogue in which every partition writes back by itself. */
@@ -122,8 +105,8 @@ export function perShare(
   writeBack: WriteBack,
   names: Names,
 ): Epilogue {
-  const segment = new ShareSegments(sums, shares, writeBack, names)
-  const goesOn = lt(add(shares.search.value, int(shares.length)), segment.segmentEnd())
+  const segment = shareSegments(sums, shares, writeBack, names)
+  const goesOn = lt(add(shares.search.value, int(shares.length)), segment.endOfSegment())
   return {
     registers: segment.registers,
     start: segment.start(),
@@ -141,7 +124,7 @@ export function perBlock(
   names: Names,
 ): Epilogue & { readonly shared: Buffer; readonly after: Body } {
   const groups = loop.extent.kind === 'const' ? loop.extent.value : 1
-  const segment = new ShareSegments(sums, shares, writeBack, names, groups)
+  const segment = shareSegments(sums, shares, writeBack, names, groups)
   const { reduce, inner } = sums.segments
   const target = reduce.targets[0]!
   const limit = local(names.fresh(`${target.buffer}_end`), 'i32')
@@ -154,8 +137,8 @@ export function perBlock(
   })
   const isFirst = eq(groupIndex, int(0))
   const end = [
-    set(limit, segment.segmentEnd()),
-    when(and(segment.continued(), not(isFirst)), sums.spill(rest(groupIndex))),
+    set(limit, segment.endOfSegment()),
+    when(and(segment.isContinued(), not(isFirst)), sums.spill(rest(groupIndex))),
   ]
   // The number of further groups that contain parts of the segment; the groups in between contain nothing else.
   const others = min(
@@ -168,7 +151,7 @@ export function perBlock(
   const next = substitute(shares.search.value, new Map([[loop.var, int(groups)]]))
   const goesOn = lt(next, get(limit))
   const after = [
-    when(and(sums.occupied(), binary('or', not(segment.continued()), isFirst)), [
+    when(and(sums.occupied(), binary('or', not(segment.isContinued()), isFirst)), [
       gather,
       segment.last(goesOn),
     ]),

@@ -20,7 +20,7 @@ import { accessesOf, type BufferAccess } from '../../ir/statements/accesses.ts'
 import { allocatedNames } from '../../ir/statements/bindings.ts'
 import { copyStatements } from '../../ir/statements/clone-loops.ts'
 import { buffersByName, loopsOf } from '../../ir/statements/definitions.ts'
-import type { Buffer, Fact, For, Kernel2, Stmt } from '../../ir/statements/loops.ts'
+import type { Fact, For, Kernel2, Stmt } from '../../ir/statements/loops.ts'
 import { when } from '../../ir/statements/statement-builders.ts'
 import { type Body, bodiesOf, mapBodies, rewriteStmts, someStmt, stmt } from '../../ir/statements/tree.ts'
 import { DTYPE_BYTES } from '../../ir/values/dtype.ts'
@@ -32,7 +32,7 @@ const LONGEST = 1024
 
 export function versionVectors(body: Body, kernel: Kernel2, names: Names): Body {
   const together = vectorizeRegisterLoops(body)
-  const out = new Multiversioning(together, kernel, names).list(together, new Facts({ sizes: kernel.facts }))
+  const out = multiversioning(together, kernel, names)(together, new Facts({ sizes: kernel.facts }))
   return out === together ? body : out
 }
 
@@ -57,24 +57,13 @@ function vectorizeRegisterLoops(body: Body): Body {
   })
 }
 
-class Multiversioning {
-  readonly #sizes: ReadonlySet<string>
-  readonly #memory: ReadonlyMap<string, Buffer>
-
-  constructor(
-    body: Body,
-    kernel: Kernel2,
-    private readonly names: Names,
-  ) {
-    this.#sizes = new Set(kernel.params.filter((p) => p.kind === 'size').map((p) => p.name))
-    const buffers = [...buffersByName(kernel.buffers, body)]
-    this.#memory = new Map(buffers.filter(([, b]) => b.scope !== 'register'))
-  }
-
-  list(list: Body, facts: Facts): Body {
-    const missingFacts = list.map((s) => this.#missingFacts(s, facts))
-    if (missingFacts.every((w) => w.length === 0))
-      return mapSame(list, (s) => this.#guardByLastLane(s, facts))
+function multiversioning(body: Body, kernel: Kernel2, names: Names) {
+  const sizeNames = new Set(kernel.params.filter((p) => p.kind === 'size').map((p) => p.name))
+  const buffers = [...buffersByName(kernel.buffers, body)]
+  const inMemory = new Map(buffers.filter(([, b]) => b.scope !== 'register'))
+  const versionsIn = (list: Body, facts: Facts): Body => {
+    const missingFacts = list.map((s) => factsMissingFor(s, facts))
+    if (missingFacts.every((w) => w.length === 0)) return mapSame(list, (s) => guardByLastLane(s, facts))
     const first = list.findIndex(hasVector)
     const last = list.findLastIndex(hasVector)
     const binds = list.slice(first, last + 1).some((s) => s.kind === 'let' || s.kind === 'alloc')
@@ -82,57 +71,51 @@ class Multiversioning {
     const range = list.slice(first, end)
     const branches = range.every((s) => s.kind === 'if')
     if (branches || !isCopied(range))
-      return list.flatMap((s) => (range.length > 1 ? this.list([s], facts) : [this.#versionInside(s, facts)]))
+      return list.flatMap((s) => (range.length > 1 ? versionsIn([s], facts) : [versionInside(s, facts)]))
     const missing = strongest(missingFacts.flat())
     const cond = all(missing.map((f) => eq(mod(variable(f.size), int(f.by)), int(0))))
-    const then = this.list(copyStatements(range, this.names), facts.with(missing))
+    const then = versionsIn(copyStatements(range, names), facts.with(missing))
     const others = (from: number, to?: number): Body =>
-      list.slice(from, to).map((s) => this.#guardByLastLane(s, facts))
+      list.slice(from, to).map((s) => guardByLastLane(s, facts))
     return [...others(0, first), when(cond, then, others(first, end)), ...others(end)]
   }
-
-  #versionInside(s: Stmt, facts: Facts): Stmt {
+  const versionInside = (s: Stmt, facts: Facts): Stmt => {
     const inside = factsInside(s, facts)
-    return mapBodies(s, (b, k) => this.list(b, inside(k)))
+    return mapBodies(s, (b, k) => versionsIn(b, inside(k)))
   }
-
   /** The facts about sizes that would align the vectorised loops inside. */
-  #missingFacts(s: Stmt, facts: Facts): readonly Fact[] {
-    if (s.kind === 'for' && isVector(s)) return this.#missingForLoop(s, facts)
+  const factsMissingFor = (s: Stmt, facts: Facts): readonly Fact[] => {
+    if (s.kind === 'for' && isVector(s)) return missingForLoop(s, facts)
     const inside = factsInside(s, facts)
-    return bodiesOf(s).flatMap((b, k) => b.flatMap((x) => this.#missingFacts(x, inside(k))))
+    return bodiesOf(s).flatMap((b, k) => b.flatMap((x) => factsMissingFor(x, inside(k))))
   }
-
-  #missingForLoop(loop: For, facts: Facts): readonly Fact[] {
-    const missing = accessesOf(loop.body).flatMap((a) => this.#alignment(a, loop, facts)?.missing ?? [])
-    return missing.length === 0 ||
-      this.#laneConditions(loop, facts.with(missing)).every((c) => this.#inLastLane(c, loop))
+  const missingForLoop = (loop: For, facts: Facts): readonly Fact[] => {
+    const missing = accessesOf(loop.body).flatMap((a) => alignmentOf(a, loop, facts)?.missing ?? [])
+    return missing.length === 0 || laneConditions(loop, facts.with(missing)).every((c) => inLastLane(c, loop))
       ? missing
       : []
   }
-
   /** The conditions that lanes of one access evaluate individually. */
-  #laneConditions(loop: For, facts: Facts): readonly Expr[] {
+  const laneConditions = (loop: For, facts: Facts): readonly Expr[] => {
     const widths = accessesOf(loop.body).flatMap((a) => {
-      const alignment = this.#alignment(a, loop, facts)
+      const alignment = alignmentOf(a, loop, facts)
       return alignment?.missing.length === 0 ? [alignment.width] : []
     })
     return widths.length > 0
-      ? conditionsOn(loop).filter((c) => !this.#isUniform(c, loop, Math.max(...widths), facts))
+      ? conditionsOn(loop).filter((c) => !isUniform(c, loop, Math.max(...widths), facts))
       : []
   }
-
   /** The number of lanes that one access can cover, and the facts that are missing for it. Undefined if lanes are not adjacent. */
-  #alignment(
+  const alignmentOf = (
     { buffer, index, whole }: BufferAccess,
     loop: For,
     facts: Facts,
-  ): { readonly width: number; readonly missing: readonly Fact[] } | undefined {
-    const memory = this.#memory.get(buffer)
+  ): { readonly width: number; readonly missing: readonly Fact[] } | undefined => {
+    const memory = inMemory.get(buffer)
     const base = memory && !whole ? neighbours(index[0]!, loop) : undefined
     if (!memory || !base) return undefined
     const sizes = [...base.terms.values()].flatMap(({ term }) =>
-      [...freeVars(term)].filter((v) => this.#sizes.has(v)),
+      [...freeVars(term)].filter((v) => sizeNames.has(v)),
     )
     const widest = Math.min(lanesOf(loop), ACCESS / DTYPE_BYTES[memory.dtype])
     for (let width = widest; width >= 2; width /= 2) {
@@ -150,42 +133,38 @@ class Multiversioning {
     }
     return undefined
   }
-
   /** Splits a condition `x + lane < end` into the sum of the first lane and the end; undefined for other conditions. */
-  #firstLane(c: Expr, loop: For): { readonly first: Linear; readonly end: Expr } | undefined {
+  const firstLane = (c: Expr, loop: For): { readonly first: Linear; readonly end: Expr } | undefined => {
     if (c.kind !== 'binary' || c.op !== 'lt' || mentions(c.b, loop.var)) return undefined
     const first = hasWrappingTerms(c.a) || hasWrappingTerms(c.b) ? undefined : neighbours(c.a, loop)
     return first && { first, end: c.b }
   }
-
   /** Returns true if a condition is equal in `width` lanes: `x + lane < d` with x and d divisible by `width`. */
-  #isUniform(c: Expr, loop: For, width: number, facts: Facts): boolean {
-    const compared = this.#firstLane(c, loop)
+  const isUniform = (c: Expr, loop: For, width: number, facts: Facts): boolean => {
+    const compared = firstLane(c, loop)
     if (!compared) return false
     const difference = minus(compared.first, linear(compared.end))
     return facts.divisorOfTerms(difference) % width === 0 && difference.constant % width === 0
   }
-
   /** The condition in the last lane, which implies it in all lanes; undefined for other conditions. */
-  #inLastLane(c: Expr, loop: For): Expr | undefined {
-    return this.#firstLane(c, loop) && substitute(c, new Map([[loop.var, int(lanesOf(loop) - 1)]]))
-  }
-
+  const inLastLane = (c: Expr, loop: For): Expr | undefined =>
+    firstLane(c, loop) && substitute(c, new Map([[loop.var, int(lanesOf(loop) - 1)]]))
   /** Tests all lanes of aligned vectorised loops at once. */
-  #guardByLastLane(s: Stmt, facts: Facts): Stmt {
+  const guardByLastLane = (s: Stmt, facts: Facts): Stmt => {
     if (s.kind !== 'for' || !isVector(s)) {
       const inside = factsInside(s, facts)
-      return mapBodies(s, (b, k) => mapSame(b, (x) => this.#guardByLastLane(x, inside(k))))
+      return mapBodies(s, (b, k) => mapSame(b, (x) => guardByLastLane(x, inside(k))))
     }
-    const open = this.#laneConditions(s, facts)
-    const last = open.map((c) => this.#inLastLane(c, s))
+    const open = laneConditions(s, facts)
+    const last = open.map((c) => inLastLane(c, s))
     if (open.length === 0 || last.some((c) => !c)) return s
     const [only] = s.body
     if (s.body.length !== 1 || only?.kind !== 'if') return s
     const rest = conjuncts(only.cond).filter((c) => !open.includes(c))
     const body = rest.length > 0 ? [stmt({ ...only, cond: all(rest) })] : only.then
-    return when(all(last as Expr[]), copyStatements([stmt<For>({ ...s, body })], this.names), [s])
+    return when(all(last as Expr[]), copyStatements([stmt<For>({ ...s, body })], names), [s])
   }
+  return versionsIn
 }
 
 /** Returns the facts in the k-th body of a statement. */

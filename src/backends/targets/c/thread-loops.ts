@@ -25,7 +25,7 @@ import { lengthOf } from '../../print/printer.ts'
 
 /** The launch with one thread per block, which loops over the original threads; their indices are variables. */
 export function serialThreads(launch: Launch): Launch {
-  const body = new Fission(launch.block).launch(replaceIndices(launch))
+  const body = fission(replaceIndices(launch), launch.block)
   return { ...launch, body: Object.freeze(body) }
 }
 
@@ -45,21 +45,15 @@ type Region =
   | { readonly group: Body }
   | { readonly head: Stmt; readonly bodies: readonly (readonly Region[])[] }
 
-class Fission {
-  readonly #shared: Alloc[] = []
+function fission(body: Body, block: Launch['block']): Body {
+  const [x, y, z] = block
+  const indexOn = (axis: string, extent: number): Expr => (extent === 1 ? int(0) : variable(axis))
+  const row = add(mul(indexOn('thread.z', z), int(y)), indexOn('thread.y', y))
+  const thread = add(mul(row, int(x)), indexOn('thread.x', x))
+  const shared: Alloc[] = []
   /** Arrays for names and registers that are live across barriers, by name. */
-  readonly #threadArrays = new Map<string, Buffer>()
-
-  constructor(private readonly block: Launch['block']) {}
-
-  launch(body: Body): Body {
-    const regions = this.#regions(body)
-    this.#findThreadArrays(regions)
-    const inner = this.#print(regions)
-    return [...this.#shared, ...[...this.#threadArrays.values()].map((b) => alloc(b)), ...inner]
-  }
-
-  #regions(body: Body): readonly Region[] {
+  const threadArrays = new Map<string, Buffer>()
+  const regionsOf = (body: Body): readonly Region[] => {
     const out: Region[] = []
     let group: Stmt[] = []
     const endGroup = (): void => {
@@ -70,25 +64,22 @@ class Fission {
       if (s.kind === 'barrier') endGroup()
       else if (hasBarrier([s])) {
         endGroup()
-        out.push({ head: s, bodies: bodiesOf(s).map((b) => this.#regions(b)) })
-      } else group.push(...this.#withoutShared(s))
+        out.push({ head: s, bodies: bodiesOf(s).map((b) => regionsOf(b)) })
+      } else group.push(...withoutShared(s))
     }
     endGroup()
     return out
   }
-
   /** Removes allocations of shared arrays, which are declared outside of the thread loops. */
-  #withoutShared(s: Stmt): Body {
-    return rewriteStmts([s], {
+  const withoutShared = (s: Stmt): Body =>
+    rewriteStmts([s], {
       stmt: (x) => {
         if (x.kind !== 'alloc' || x.buffer.scope !== 'shared') return undefined
-        this.#shared.push(x)
+        shared.push(x)
         return []
       },
     })
-  }
-
-  #findThreadArrays(regions: readonly Region[]): void {
+  const findThreadArrays = (regions: readonly Region[]): void => {
     const uses = new Map<string, Set<Region>>()
     const candidates = new Map<string, { readonly dtype: Dtype; readonly length: number }>()
     const addUse = (name: string, region: Region): void =>
@@ -119,76 +110,60 @@ class Fission {
       }
     }
     visit(regions)
-    const threads = this.block[0] * this.block[1] * this.block[2]
+    const threads = block[0] * block[1] * block[2]
     for (const [name, { dtype, length }] of candidates)
-      if ((uses.get(name)?.size ?? 0) > 1)
-        this.#threadArrays.set(name, local(name, dtype, [int(threads * length)]))
+      if ((uses.get(name)?.size ?? 0) > 1) threadArrays.set(name, local(name, dtype, [int(threads * length)]))
   }
-
-  #print(regions: readonly Region[]): Body {
-    return regions.flatMap((r): Body => {
-      if ('group' in r) return this.#loops(r.group.flatMap((s) => this.#indexArrays(s, this.#thread)))
-      const bodies = r.bodies.map((list) => this.#print(list))
+  const print = (regions: readonly Region[]): Body =>
+    regions.flatMap((r): Body => {
+      if ('group' in r) return loops(r.group.flatMap((s) => indexArrays(s, thread)))
+      const bodies = r.bodies.map((list) => print(list))
       const head = withBodies(
         r.head,
         bodiesOf(r.head).map(() => []),
       )
-      const forFirstThread = (e: Expr): Expr => this.#withArrays(e, int(0), true)
+      const forFirstThread = (e: Expr): Expr => withArrays(e, int(0), true)
       return [withBodies(mapExprs(head, forFirstThread), bodies)]
     })
-  }
-
-  /** Linear index of a thread in its block. */
-  get #thread(): Expr {
-    const [x, y, z] = this.block
-    const index = (axis: string, extent: number): Expr => (extent === 1 ? int(0) : variable(axis))
-    const row = add(mul(index('thread.z', z), int(y)), index('thread.y', y))
-    return add(mul(row, int(x)), index('thread.x', x))
-  }
-
-  #loops(body: Body): Body {
-    const axes = [...'xyz'].flatMap((d, k) =>
-      this.block[k]! > 1 ? [[`thread.${d}`, this.block[k]!] as const] : [],
-    )
+  const loops = (body: Body): Body => {
+    const axes = [...'xyz'].flatMap((d, k) => (block[k]! > 1 ? [[`thread.${d}`, block[k]!] as const] : []))
     return axes.reduce<Body>((inner, [name, extent]) => [forLoop(name, int(extent), inner)], body)
   }
-
   /** Replaces names and registers that are live across barriers by elements of their arrays. */
-  #indexArrays(s: Stmt, thread: Expr): Body {
-    if (s.kind === 'alloc' && this.#threadArrays.has(s.buffer.name)) return []
-    const bodies = bodiesOf(s).map((b) => b.flatMap((x) => this.#indexArrays(x, thread)))
+  const indexArrays = (s: Stmt, thread: Expr): Body => {
+    if (s.kind === 'alloc' && threadArrays.has(s.buffer.name)) return []
+    const bodies = bodiesOf(s).map((b) => b.flatMap((x) => indexArrays(x, thread)))
     const rewritten = withBodies(
-      mapExprs(s, (e) => this.#withArrays(e, thread, false)),
+      mapExprs(s, (e) => withArrays(e, thread, false)),
       bodies,
     )
-    if (rewritten.kind === 'let' && this.#threadArrays.has(rewritten.name))
+    if (rewritten.kind === 'let' && threadArrays.has(rewritten.name))
       return [store(rewritten.name, [thread], rewritten.value)]
-    const array = rewritten.kind === 'store' ? this.#threadArrays.get(rewritten.buffer) : undefined
+    const array = rewritten.kind === 'store' ? threadArrays.get(rewritten.buffer) : undefined
     if (rewritten.kind !== 'store' || !array) return [rewritten]
-    return [
-      store(rewritten.buffer, [this.#elementIndex(array, rewritten.index[0]!, thread)], rewritten.value),
-    ]
+    return [store(rewritten.buffer, [elementIndex(array, rewritten.index[0]!, thread)], rewritten.value)]
   }
-
-  #withArrays(e: Expr, thread: Expr, isFirstThread: boolean): Expr {
-    return rewriteExpr(e, (x) => {
+  const withArrays = (e: Expr, thread: Expr, isFirstThread: boolean): Expr =>
+    rewriteExpr(e, (x) => {
       if (x.kind === 'var') {
-        const array = this.#threadArrays.get(x.name)
+        const array = threadArrays.get(x.name)
         if (array) return load(x.name, [thread], x.dtype)
         return isFirstThread && x.name.startsWith('thread.') ? int(0) : undefined
       }
-      const array = x.kind === 'load' ? this.#threadArrays.get(x.buffer) : undefined
+      const array = x.kind === 'load' ? threadArrays.get(x.buffer) : undefined
       if (x.kind !== 'load' || !array) return undefined
       return load(
         x.buffer,
-        [this.#elementIndex(array, this.#withArrays(x.index[0]!, thread, isFirstThread), thread)],
+        [elementIndex(array, withArrays(x.index[0]!, thread, isFirstThread), thread)],
         x.dtype,
       )
     })
-  }
-
-  #elementIndex(array: Buffer, index: Expr, thread: Expr): Expr {
-    const threads = this.block[0] * this.block[1] * this.block[2]
+  const elementIndex = (array: Buffer, index: Expr, thread: Expr): Expr => {
+    const threads = block[0] * block[1] * block[2]
     return add(mul(thread, int(lengthOf(array) / threads)), index)
   }
+  const regions = regionsOf(body)
+  findThreadArrays(regions)
+  const inner = print(regions)
+  return [...shared, ...[...threadArrays.values()].map((b) => alloc(b)), ...inner]
 }
