@@ -15,43 +15,35 @@ interface Axis {
   value: number
 }
 
-export class Threads {
-  readonly #axes = new Map<ThreadAxis, Axis>()
+export function threadsOf(body: Body, enabled: boolean) {
+  const threadAxes = new Map<ThreadAxis, Axis>()
   /** Thread axes of the enclosing loops of the statement being compiled. */
-  readonly #enclosing: ThreadAxis[] = []
-
-  /** @param enabled `false`: a single thread runs everything */
-  constructor(body: Body, enabled: boolean) {
-    if (!enabled) return
-    for (const l of loopsOf(body)) {
-      const axis = boundIndex(l, 'thread')
-      if (axis === undefined || l.extent.kind !== 'const') continue
-      this.#axes.set(axis, {
-        extent: Math.max(1, l.extent.value, this.#axes.get(axis)?.extent ?? 1),
-        value: 0,
-      })
-    }
+  const enclosing: ThreadAxis[] = []
+  for (const l of enabled ? loopsOf(body) : []) {
+    const axis = boundIndex(l, 'thread')
+    if (axis === undefined || l.extent.kind !== 'const') continue
+    threadAxes.set(axis, {
+      extent: Math.max(1, l.extent.value, threadAxes.get(axis)?.extent ?? 1),
+      value: 0,
+    })
   }
-
-  get count(): number {
-    return [...this.#axes.values()].reduce((n, a) => n * a.extent, 1)
-  }
-
   /** Row-major number of the current thread. */
-  rank(): number {
+  const rank = (): number => {
     let rank = 0
-    for (const a of this.#axes.values()) rank = rank * a.extent + a.value
+    for (const a of threadAxes.values()) rank = rank * a.extent + a.value
     return rank
   }
-
   /** Compiles the body of a loop; for a loop that is bound to a thread axis, `enter` selects the thread of an iteration. */
-  compileLoop<T>(loop: For, compile: () => T): { readonly inner: T; readonly enter?: (k: number) => void } {
+  const compileLoop = <T>(
+    loop: For,
+    compile: () => T,
+  ): { readonly inner: T; readonly enter?: (k: number) => void } => {
     const name = boundIndex(loop, 'thread')
-    const axis = name === undefined ? undefined : this.#axes.get(name)
+    const axis = name === undefined ? undefined : threadAxes.get(name)
     if (name === undefined || !axis) return { inner: compile() }
-    this.#enclosing.push(name)
+    enclosing.push(name)
     const inner = compile()
-    this.#enclosing.pop()
+    enclosing.pop()
     return {
       inner,
       enter: (k) => {
@@ -59,10 +51,9 @@ export class Threads {
       },
     }
   }
-
   /** Runs `action` in all threads of the axes that no enclosing loop is bound to, or only in the first. */
-  statement(action: () => void, runsInAll: boolean): () => void {
-    const unboundAxes = [...this.#axes].flatMap(([name, a]) => (this.#enclosing.includes(name) ? [] : [a]))
+  const statement = (action: () => void, runsInAll: boolean): (() => void) => {
+    const unboundAxes = [...threadAxes].flatMap(([name, a]) => (enclosing.includes(name) ? [] : [a]))
     if (unboundAxes.length === 0) return action
     const reset = (): void => {
       for (const a of unboundAxes) a.value = 0
@@ -85,21 +76,20 @@ export class Threads {
       reset()
     }
   }
-
   /**
    * Butterfly reduction along thread.x in steps, for all threads of the axes that are not bound by a surrounding loop: `take`
    * reads the current thread's value, `put` combines it with its partner's.
    */
-  exchange(
+  const exchange = (
     { first = 1, width }: Lanes,
     read: () => readonly number[],
     combine: (other: readonly number[]) => void,
-  ): () => void {
-    const x = this.#axes.get('thread.x')
+  ): (() => void) => {
+    const x = threadAxes.get('thread.x')
     // With a single thread, the value is already combined.
     if (!x) return () => {}
-    this.#enclosing.push('thread.x')
-    const reduction = this.statement(() => {
+    enclosing.push('thread.x')
+    const reduction = statement(() => {
       for (let mask = first; mask < width; mask *= 2) {
         const registers = Array.from({ length: x.extent }, (_, k) => {
           x.value = k
@@ -112,15 +102,14 @@ export class Threads {
       }
       x.value = 0
     }, true)
-    this.#enclosing.pop()
+    enclosing.pop()
     return reduction
   }
-
   /** `action` in the first thread of the axes that these loops are bound to, or with `atEach` in each thread. */
-  atThreads(loops: readonly For[], atEach: boolean, action: () => void): () => void {
+  const atThreads = (loops: readonly For[], atEach: boolean, action: () => void): (() => void) => {
     const axes = loops.flatMap((l) => {
       const name = boundIndex(l, 'thread')
-      const axis = name === undefined ? undefined : this.#axes.get(name)
+      const axis = name === undefined ? undefined : threadAxes.get(name)
       return axis ? [axis] : []
     })
     if (axes.length === 0) return action
@@ -135,5 +124,15 @@ export class Threads {
       axis.value = previous
     }
     return () => visit(0)
+  }
+  return {
+    get count(): number {
+      return [...threadAxes.values()].reduce((n, a) => n * a.extent, 1)
+    },
+    rank,
+    compileLoop,
+    statement,
+    exchange,
+    atThreads,
   }
 }

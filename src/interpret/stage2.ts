@@ -6,7 +6,7 @@ import { InternalError, invariant, unreachable } from '../ast/diagnostics/diagno
 import type { Buffer, For, Kernel2, Reduce, Stmt } from '../ir/statements/loops.ts'
 import { initLoops, reductionsOf, scattersElements } from '../ir/statements/reductions.ts'
 import { type Monoid, widen } from '../ir/values/monoid.ts'
-import { Threads } from './bound-threads.ts'
+import { threadsOf } from './bound-threads.ts'
 import { type Cell, Expressions } from './expressions.ts'
 import { type Cells, cellsOf, createPoisoned } from './memory-cells.ts'
 
@@ -243,7 +243,7 @@ export function interpret(
     return cell
   }
   const paths = new Map<Reduce, readonly For[]>()
-  const threads = new Threads(kernel.body, order === 'threads')
+  const threads = threadsOf(kernel.body, order === 'threads')
   const exprs = new Expressions(threads.count > 1 ? () => threads.rank() : null)
   for (const p of kernel.params) {
     const value = params.get(p.name)

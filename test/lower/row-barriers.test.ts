@@ -6,7 +6,7 @@ import { all, builtin, lt, type ThreadAxis } from '../../src/ir/expressions/expr
 import type { Kernel3, Stmt } from '../../src/ir/statements/loops.ts'
 import { when } from '../../src/ir/statements/statement-builders.ts'
 import { type Body, stmt } from '../../src/ir/statements/tree.ts'
-import { Varying } from '../../src/lower/divergence/divergence-analysis.ts'
+import { varyingIn } from '../../src/lower/divergence/divergence-analysis.ts'
 import { conditionsUnder } from '../../src/lower/divergence/divergent-conditions.ts'
 import { load } from '../../src/node.ts'
 import { runs } from '../support/cases.ts'
@@ -111,7 +111,7 @@ describe('thread conditions around cooperative code', () => {
     ['thread.x', 8],
     ['thread.y', 4],
   ])
-  const conditions = conditionsUnder(new Varying([], threads), new Names())
+  const conditions = conditionsUnder(varyingIn([], threads), new Names())
   const [inRow, ofRow] = [lt(x, expr('d')), lt(y, expr('m'))]
   const put = store(at('C', [0]), 1)
   const meet: Stmt = stmt({ kind: 'barrier', lanes: { width: 8, among: 8 } })

@@ -100,165 +100,144 @@ export const rangeChecks = memoize((plan: Kernel3): readonly RangeCheck[] => {
     for (const over of new Ranges(plan.params, plan.buffers).of(expr, scopeOf()).overs)
       add(plan.name, [], of, { ...over, isWord: true })
   for (const step of plan.steps)
-    if (step.kind === 'launch') new Walk(plan, step, (when, of, over) => add(step.name, when, of, over)).run()
+    if (step.kind === 'launch') walkLaunch(plan, step, (when, of, over) => add(step.name, when, of, over))
   return [...found.values()]
 })
 
-class Walk {
-  readonly #ranges: Ranges
+function walkLaunch(
+  plan: Kernel3,
+  launch: Launch,
+  add: (when: readonly End[], of: Role, over: Over) => void,
+) {
   /** The users' names of loops. */
-  readonly #named = new Map<string, Expr>()
-
-  /** Index arrays, whose elements are i32 for any width of the type `index`. */
-  readonly #arrays: ReadonlySet<string>
+  const named = new Map<string, Expr>()
   /** Numbers that must be positive for the current statements to run. */
-  #when: readonly End[] = []
-
-  constructor(
-    plan: Kernel3,
-    private readonly launch: Launch,
-    private readonly add: (when: readonly End[], of: Role, over: Over) => void,
-  ) {
-    this.#ranges = new Ranges(plan.params, plan.buffers)
-    const buffers = [...plan.buffers, ...allocations(launch.body).values()]
-    this.#arrays = new Set(
-      buffers.filter((b) => b.role === 'index' && b.scope !== 'register').map((b) => b.name),
-    )
-  }
-
-  run(): void {
-    const scope = scopeOf()
-    const blocks = this.launch.grid.map((e, k) =>
-      this.#exact(e, scope, { what: `the number of blocks on ${THREAD_AXES[k]!}`, isCount: true }),
-    )
-    const threads = this.launch.block.map((n) => symbolic(constantEnd(n), constantEnd(n)))
-    for (const [k, x] of [...blocks, ...threads].entries()) this.#ranges.iterate(scope, THREAD_AXES[k]!, x)
-    this.#under(
-      blocks.map((b) => b.hi),
-      () => this.#body(this.launch.body, scope),
-    )
-  }
-
+  let when: readonly End[] = []
+  const ranges = new Ranges(plan.params, plan.buffers)
+  const buffers = [...plan.buffers, ...allocations(launch.body).values()]
+  /** Index arrays, whose elements are i32 for any width of the type `index`. */
+  const arrays = new Set(
+    buffers.filter((b) => b.role === 'index' && b.scope !== 'register').map((b) => b.name),
+  )
   /** Walks statements that run only if these numbers are positive. */
-  #under(numbers: readonly End[], walk: () => void): void {
+  const under = (numbers: readonly End[], walk: () => void): void => {
     if (numbers.some((n) => n.hi <= 0)) return
-    const outer = this.#when
-    this.#when = [...outer, ...numbers.filter((n) => n.lo <= 0 && !outer.some((x) => x.key === n.key))]
+    const outer = when
+    when = [...outer, ...numbers.filter((n) => n.lo <= 0 && !outer.some((x) => x.key === n.key))]
     walk()
-    this.#when = outer
+    when = outer
   }
-
-  #body(body: Body, scope: Scope): void {
-    for (const s of body) this.#statement(s, scope)
+  const body = (body: Body, scope: Scope): void => {
+    for (const s of body) statement(s, scope)
   }
-
-  #statement(s: Stmt, scope: Scope): void {
+  const statement = (s: Stmt, scope: Scope): void => {
     switch (s.kind) {
       // The range of a `let` is computed where its name is used: a value before a condition may matter only under the
       // condition.
       case 'let':
-        this.#value(s.value, scope)
-        this.#ranges.name(scope, s.name, s.value)
+        checkValue(s.value, scope)
+        ranges.name(scope, s.name, s.value)
         return
       case 'for': {
         const loop: Role = { what: `the extent of loop ${s.name}`, isCount: true, span: s.span }
-        const extent = this.#exact(s.extent, scope, loop)
-        this.#ranges.iterate(scope, s.var, extent)
-        if (s.name !== s.var) this.#named.set(s.var, variable(s.name))
-        this.#under([extent.hi], () => this.#body(s.body, scope))
+        const extent = exact(s.extent, scope, loop)
+        ranges.iterate(scope, s.var, extent)
+        if (s.name !== s.var) named.set(s.var, variable(s.name))
+        under([extent.hi], () => body(s.body, scope))
         return
       }
       case 'if':
-        this.#value(s.cond, scope, true)
-        this.#under([this.#ranges.of(s.cond, scope).hi], () =>
-          this.#body(s.then, this.#ranges.where(s.cond, scope)),
-        )
-        this.#body(s.else, scope)
+        checkValue(s.cond, scope, true)
+        under([ranges.of(s.cond, scope).hi], () => body(s.then, ranges.where(s.cond, scope)))
+        body(s.else, scope)
         return
       case 'alloc':
         if (s.buffer.scope === 'register' && s.buffer.role === 'index')
-          this.#ranges.hold(scope, s.buffer.name, s.buffer.below)
-        for (const e of s.buffer.shape) this.#value(e, scope)
+          ranges.hold(scope, s.buffer.name, s.buffer.below)
+        for (const e of s.buffer.shape) checkValue(e, scope)
         return
       case 'store':
-        for (const e of s.index) this.#exact(e, scope, indexOf(s.buffer))
-        this.#value(s.value, scope)
-        if (this.#arrays.has(s.buffer)) this.#word(s.value, scope, indexOf(s.buffer))
+        for (const e of s.index) exact(e, scope, indexOf(s.buffer))
+        checkValue(s.value, scope)
+        if (arrays.has(s.buffer)) word(s.value, scope, indexOf(s.buffer))
         return
       case 'instr':
         for (const p of piecesOf(s))
           if (p.kind === 'value') {
-            this.#value(p.value, scope)
-            this.#word(p.value, scope, OPERAND)
-          } else for (const e of p.index) this.#exact(e, scope, indexOf(p.buffer))
+            checkValue(p.value, scope)
+            word(p.value, scope, OPERAND)
+          } else for (const e of p.index) exact(e, scope, indexOf(p.buffer))
         return
       default:
-        for (const e of [...targetsOf(s), ...exprsOf(s)]) this.#value(e as Expr, scope)
+        for (const e of [...targetsOf(s), ...exprsOf(s)]) checkValue(e as Expr, scope)
     }
-    for (const b of bodiesOf(s)) this.#body(b, scope)
+    for (const b of bodiesOf(s)) body(b, scope)
   }
-
   /** Returns the range of an expression that must be exact, and adds its checks. */
-  #exact(e: Expr, scope: Scope, of: Role): SymbolicInterval {
-    const range = this.#ranges.of(e, scope)
-    this.#check(of, range.overs)
+  const exact = (e: Expr, scope: Scope, of: Role): SymbolicInterval => {
+    const range = ranges.of(e, scope)
+    check(of, range.overs)
     return range
   }
-
   /** Adds the check that 32 bits hold a value. */
-  #word(e: Expr, scope: Scope, of: Role): void {
+  const word = (e: Expr, scope: Scope, of: Role): void => {
     if (e.dtype !== 'index') return
-    const over = overOf(e, this.#exact(e, scope, of))
-    if (over) this.#check(of, [{ ...over, isWord: true }])
+    const over = overOf(e, exact(e, scope, of))
+    if (over) check(of, [{ ...over, isWord: true }])
   }
-
-  #check(of: Role, overs: readonly Over[]): void {
-    for (const over of overs) this.add(this.#when, of, { ...over, expr: this.#written(over.expr) })
+  const check = (of: Role, overs: readonly Over[]): void => {
+    for (const over of overs) add(when, of, { ...over, expr: written(over.expr) })
   }
-
   /** Returns the expression without names of the launch. */
-  #written(e: Expr): Expr {
+  const written = (e: Expr): Expr => {
     let out = e
     for (;;) {
-      const next = substitute(out, this.#ranges.lets)
+      const next = substitute(out, ranges.lets)
       if (next === out || isLong(next)) break
       out = next
     }
-    return substitute(out, this.#named)
+    return substitute(out, named)
   }
-
   /** Checks a value: accesses in it must be exact, and so must conditions that are not in the text of the kernel. */
-  #value(e: Expr, scope: Scope, condition = false): void {
+  const checkValue = (e: Expr, scope: Scope, condition = false): void => {
     switch (e.kind) {
       case 'var': {
-        const value = condition ? this.#ranges.lets.get(e.name) : undefined
+        const value = condition ? ranges.lets.get(e.name) : undefined
         if (!value || scope.seen.has(e.name)) return
         scope.seen.add(e.name)
-        this.#value(value, scope, true)
+        checkValue(value, scope, true)
         return
       }
       case 'load':
       case 'search':
-        for (const x of children(e)) this.#exact(x, scope, indexOf(e.buffer))
+        for (const x of children(e)) exact(x, scope, indexOf(e.buffer))
         return
       case 'select':
-        this.#value(e.cond, scope, true)
-        this.#under([this.#ranges.of(e.cond, scope).hi], () =>
-          this.#value(e.then, this.#ranges.where(e.cond, scope)),
-        )
-        this.#value(e.else, scope)
+        checkValue(e.cond, scope, true)
+        under([ranges.of(e.cond, scope).hi], () => checkValue(e.then, ranges.where(e.cond, scope)))
+        checkValue(e.else, scope)
         return
       case 'binary':
         if (e.op === 'and') {
-          this.#value(e.a, scope, condition)
-          this.#value(e.b, this.#ranges.where(e.a, scope), condition)
+          checkValue(e.a, scope, condition)
+          checkValue(e.b, ranges.where(e.a, scope), condition)
           return
         }
         if (condition && e.dtype === 'bool' && e.op !== 'or')
-          for (const x of [e.a, e.b]) this.#exact(x, scope, CONDITION)
+          for (const x of [e.a, e.b]) exact(x, scope, CONDITION)
     }
-    for (const x of children(e)) this.#value(x, scope, condition && e.dtype === 'bool')
+    for (const x of children(e)) checkValue(x, scope, condition && e.dtype === 'bool')
   }
+  const scope = scopeOf()
+  const blocks = launch.grid.map((e, k) =>
+    exact(e, scope, { what: `the number of blocks on ${THREAD_AXES[k]!}`, isCount: true }),
+  )
+  const threads = launch.block.map((n) => symbolic(constantEnd(n), constantEnd(n)))
+  for (const [k, x] of [...blocks, ...threads].entries()) ranges.iterate(scope, THREAD_AXES[k]!, x)
+  under(
+    blocks.map((b) => b.hi),
+    () => body(launch.body, scope),
+  )
 }
 
 function isLong(e: Expr): boolean {

@@ -9,7 +9,7 @@ import type { Span } from '../../ast/diagnostics/diagnostic.ts'
 import type { Buffer1, Iteration, Kernel1 } from '../../ir/coordinates/stage1.ts'
 import { iterationsOf, writtenBuffers1 } from '../../ir/coordinates/stage1-tree.ts'
 import type { Alike, PermutationObstacle, TensorDimension } from './permutation-classes.ts'
-import { PermutationWalk } from './permutation-walk.ts'
+import { permutationWalk } from './permutation-walk.ts'
 
 /** A dimension of a tensor, and the effect of permuting it. */
 export interface PermutableDimension extends TensorDimension {
@@ -64,7 +64,7 @@ function dimensionsOf(
   only: Iteration | null,
   results: ReadonlySet<string>,
 ): readonly PermutableDimension[] {
-  const walk = new PermutationWalk(kernel, only)
+  const walk = permutationWalk(kernel, only)
   walk.statements(kernel.body)
   const touched = walk.dimensions()
   const places = new Map(kernel.buffers.map((b, k) => [b.name, k]))

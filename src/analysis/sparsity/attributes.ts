@@ -8,9 +8,9 @@ import type { Span } from '../../ast/diagnostics/diagnostic.ts'
 import type { Buffer1, Iteration, Kernel1 } from '../../ir/coordinates/stage1.ts'
 import { iterationsOf, writtenBuffers1 } from '../../ir/coordinates/stage1-tree.ts'
 import { withoutIteration } from './dead-iterations.ts'
-import { KnownValues } from './known-values.ts'
+import { knownValues } from './known-values.ts'
 import { type Facts, factsOf, type MaskRejection, maskOf, notComplete } from './maskable-iterations.ts'
-import { type Need, NeededElements } from './needed-elements.ts'
+import { type Need, neededElements } from './needed-elements.ts'
 import { masksOf, sparseInputsOf, waysInto } from './writes.ts'
 
 /** The elements at which a mask has its fill value, or differs from it. */
@@ -73,11 +73,11 @@ export function sparsityAttributes(kernel: Kernel1): SparsityAttributes {
   const facts = masksOf(kernel).map((mask) => factsOf(kernel, mask))
   const fills = [
     ...facts,
-    ...sparseInputsOf(kernel).map((mask) => ({ mask, known: new KnownValues(kernel, mask, false) })),
+    ...sparseInputsOf(kernel).map((mask) => ({ mask, known: knownValues(kernel, mask, false) })),
   ]
-  const values = new Map(new KnownValues(kernel, null, false).all.map((v) => [v.tensor, v.value]))
+  const values = new Map(knownValues(kernel, null, false).all.map((v) => [v.tensor, v.value]))
   const unread = new Set(
-    new NeededElements(kernel, null, new KnownValues(kernel, null, true)).all.map((x) => x.tensor),
+    neededElements(kernel, null, knownValues(kernel, null, true)).all.map((x) => x.tensor),
   )
   return Object.freeze({
     tensors: frozen(

@@ -8,9 +8,9 @@ import type { Body1 } from '../../ir/coordinates/stage1-tree.ts'
 import { mapBodies1, mapExprs1, readsIn, writtenBuffers1 } from '../../ir/coordinates/stage1-tree.ts'
 import { rewriteExpr } from '../../ir/expressions/expr-tree.ts'
 import { keyOf } from '../../ir/expressions/structural-equality.ts'
-import { KnownValues } from './known-values.ts'
+import { knownValues } from './known-values.ts'
 import { isFelt } from './maskable-iterations.ts'
-import { NeededElements } from './needed-elements.ts'
+import { neededElements } from './needed-elements.ts'
 import { constantOf, readByAxes, startOf, type Write, writesOf } from './writes.ts'
 
 export interface StayReason {
@@ -26,8 +26,8 @@ export function withoutIteration(kernel: Kernel1, it: Iteration): { readonly ker
   const writes = writesOf(kernel)
   const values = constantsOf(kernel, it, writes)
   const folded = { ...kernel, body: folding(kernel.body, it, values) }
-  const known = new KnownValues(folded, null, false)
-  const needed = new NeededElements(folded, null, new KnownValues(folded, null, true))
+  const known = knownValues(folded, null, false)
+  const needed = neededElements(folded, null, knownValues(folded, null, true))
   const felt = writesOf(folded).find((w) => w.iterations.includes(it) && isFelt(w, [], { known, needed }))
   if (felt) {
     const names = felt.targets.map((t) => t.buffer)
@@ -61,7 +61,7 @@ function constantsOf(kernel: Kernel1, it: Iteration, writes: readonly Write[]): 
   const elsewhere = writes.filter((w) => !inside(w))
   const fills = new Map(kernel.buffers.map((b) => [b.name, b.fill]))
   return new Map(
-    new KnownValues(kernel, null, false).all.flatMap(({ tensor, value }) => {
+    knownValues(kernel, null, false).all.flatMap(({ tensor, value }) => {
       const own = writes.some((w) => inside(w) && w.targets.some((t) => t.buffer === tensor))
       const shared = elsewhere.some((w) => w.targets.some((t) => t.buffer === tensor))
       // A read beyond a tensor's coordinates returns its fill value.

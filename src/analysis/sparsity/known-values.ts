@@ -39,91 +39,85 @@ interface ValueWhere {
   readonly value: number
 }
 
-export class KnownValues {
-  readonly #everywhere: KnownValues | null
-  readonly #states = new Map<string, readonly State[]>()
+export interface KnownValues {
+  readonly all: readonly ValueWhere[]
+  readonly statesAt: (at: readonly Expr[], w: Write) => KnownAt
+  readonly keeps: (l: Load, at: readonly Expr[], value: Expr) => boolean
+  readonly valueAt: (l: Load, at: readonly Expr[], w: Write) => State['now']
+}
 
-  /**
-   * @param mask null for the values of all elements @param kept only tensors that keep their initial value, so that the
-   * result holds even if writing statements are removed
-   */
-  constructor(
-    kernel: Kernel1,
-    private readonly mask: Buffer1 | null,
-    kept: boolean,
-  ) {
-    this.#everywhere = mask ? new KnownValues(kernel, null, kept) : null
-    const writes = writesOf(kernel)
-    for (const buffer of kernel.buffers) {
-      const start = startOf(buffer, writes)
-      if (buffer === mask || start === null || Number.isNaN(start)) continue
-      const covered = !kept && isCovered(kernel, buffer)
-      const ways = mask ? waysInto(kernel, mask, buffer) : [[]]
-      const absent = start !== buffer.fill && !isAllDense(kernel, buffer)
-      const now = absent ? 'live' : covered ? 'pending' : start
-      this.#states.set(
-        buffer.name,
-        ways.map((by) => ({ buffer, by, start, now })),
-      )
-    }
-    untilSettled(this.#states, (s) => {
-      const before = s.now
-      if (before !== 'live') s.now = this.#joined(s, writes)
-      return s.now !== before
-    })
-  }
-
-  get all(): readonly ValueWhere[] {
-    return [...this.#states].flatMap(([tensor, states]) =>
-      states.flatMap(({ by, now }) => (typeof now === 'number' ? [{ tensor, by, value: now }] : [])),
-    )
-  }
-
+export function knownValues(kernel: Kernel1, mask: Buffer1 | null, kept: boolean): KnownValues {
   /** Returns the known values of a statement's accesses where the mask has its fill value at `at`. */
-  at(at: readonly Expr[], w: Write): KnownAt {
-    return (l) => {
-      const value = this.#valueAt(l, at, w)
+  const statesAt =
+    (at: readonly Expr[], w: Write): KnownAt =>
+    (l) => {
+      const value = valueAt(l, at, w)
       return typeof value === 'number' ? constantOf(value, l) : undefined
     }
-  }
-
   /** Returns whether an element has this value during the whole run, where the mask has its fill value at `at`. */
-  keeps(l: Load, at: readonly Expr[], value: Expr): boolean {
-    const s = this.#stateAt(l, at)
+  const keeps = (l: Load, at: readonly Expr[], value: Expr): boolean => {
+    const s = stateAt(l, at)
     return s !== undefined && value.kind === 'const' && s.now === value.value && s.start === s.now
   }
-
-  #stateAt(l: Load, at: readonly Expr[]): State | undefined {
-    const matching = (this.#states.get(l.buffer) ?? []).filter((s) => sameIndex(maskedAt(l, s.by), at))
+  const stateAt = (l: Load, at: readonly Expr[]): State | undefined => {
+    const matching = (stateOf.get(l.buffer) ?? []).filter((s) => sameIndex(maskedAt(l, s.by), at))
     return matching.find((s) => s.now !== 'live') ?? matching[0]
   }
-
-  #valueAt(l: Load, at: readonly Expr[], w: Write): State['now'] {
-    if (l.buffer === this.mask?.name && sameIndex(l.index, at)) return this.mask.fill
-    const s = this.#stateAt(l, at)
+  const valueAt = (l: Load, at: readonly Expr[], w: Write): State['now'] => {
+    if (l.buffer === mask?.name && sameIndex(l.index, at)) return mask.fill
+    const s = stateAt(l, at)
     if (s && s.now !== 'live')
       return s.now === s.buffer.fill || s.now === 'pending' || w.inside.has(keyOf(l)) ? s.now : 'live'
-    return this.#everywhere ? this.#everywhere.#valueAt(l, [], w) : 'live'
+    return everywhere ? everywhere.valueAt(l, [], w) : 'live'
   }
-
-  #joined(s: State, writes: readonly Write[]): State['now'] {
+  const joined = (s: State, writes: readonly Write[]): State['now'] => {
     let joined = s.now
     for (const w of writes)
       for (const [k, t] of w.targets.entries()) {
         if (t.buffer !== s.buffer.name || joined === 'live') continue
         const at = maskedAt(t, s.by)
-        const known = this.at(at, w)
+        const known = statesAt(at, w)
         const given = givenBy(w, known)
         if (given.every((g) => g.isIdentity)) continue
         const { value } = given[k]!
         const waits = (e: Expr): boolean =>
-          someExpr(e, (x) => x.kind === 'load' && this.#valueAt(x, at, w) === 'pending')
+          someExpr(e, (x) => x.kind === 'load' && valueAt(x, at, w) === 'pending')
         if (given.some((g) => g.value.kind !== 'const' && waits(g.value))) continue
         if (w.stmt.kind === 'reduce' || value.kind !== 'const' || Number.isNaN(value.value)) joined = 'live'
         else if (joined === 'pending') joined = value.value + 0
         else if (joined !== value.value) joined = 'live'
       }
     return joined
+  }
+  const stateOf = new Map<string, readonly State[]>()
+  const everywhere = mask ? knownValues(kernel, null, kept) : null
+  const writes = writesOf(kernel)
+  for (const buffer of kernel.buffers) {
+    const start = startOf(buffer, writes)
+    if (buffer === mask || start === null || Number.isNaN(start)) continue
+    const covered = !kept && isCovered(kernel, buffer)
+    const ways = mask ? waysInto(kernel, mask, buffer) : [[]]
+    const absent = start !== buffer.fill && !isAllDense(kernel, buffer)
+    const now = absent ? 'live' : covered ? 'pending' : start
+    stateOf.set(
+      buffer.name,
+      ways.map((by) => ({ buffer, by, start, now })),
+    )
+  }
+  untilSettled(stateOf, (s) => {
+    const before = s.now
+    if (before !== 'live') s.now = joined(s, writes)
+    return s.now !== before
+  })
+  return {
+    get all(): readonly ValueWhere[] {
+      return [...stateOf].flatMap(([tensor, states]) =>
+        states.flatMap(({ by, now }) => (typeof now === 'number' ? [{ tensor, by, value: now }] : [])),
+      )
+    },
+    statesAt,
+    keeps,
+    valueAt,
   }
 }
 

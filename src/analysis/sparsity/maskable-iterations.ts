@@ -10,8 +10,8 @@ import { readsIn, someStmt1, writtenBuffers1 } from '../../ir/coordinates/stage1
 import type { Expr, Load } from '../../ir/expressions/expr.ts'
 import { keyOf } from '../../ir/expressions/structural-equality.ts'
 import { givenBy } from './fill-folding.ts'
-import { KnownValues } from './known-values.ts'
-import { NeededElements } from './needed-elements.ts'
+import { type KnownValues, knownValues } from './known-values.ts'
+import { type NeededElements, neededElements } from './needed-elements.ts'
 import { maskedAt, masksOf, type Write, waysInto, writesOf } from './writes.ts'
 
 /** The reason why an iteration must run where the mask has its fill value. */
@@ -30,8 +30,8 @@ export interface Facts {
 
 export const factsOf = (kernel: Kernel1, mask: Buffer1): Facts => ({
   mask,
-  known: new KnownValues(kernel, mask, false),
-  needed: new NeededElements(kernel, mask, new KnownValues(kernel, mask, true)),
+  known: knownValues(kernel, mask, false),
+  needed: neededElements(kernel, mask, knownValues(kernel, mask, true)),
 })
 
 /**
@@ -136,7 +136,7 @@ export function isFelt(
   at: readonly Expr[],
   { known, needed }: Pick<Facts, 'known' | 'needed'>,
 ): boolean {
-  const there = known.at(at, w)
+  const there = known.statesAt(at, w)
   const given = givenBy(w, there)
   if (given.every((g) => g.isIdentity)) return false
   return !w.targets.every((t, k) => {

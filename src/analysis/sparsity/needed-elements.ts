@@ -37,85 +37,41 @@ interface State {
   need: Need | null
 }
 
-export class NeededElements {
-  readonly #states = new Map<string, readonly State[]>()
+export type NeededElements = ReturnType<typeof neededElements>
 
-  /** @param kept values that hold whatever statements are removed */
-  constructor(
-    kernel: Kernel1,
-    mask: Buffer1 | null,
-    private readonly kept: KnownValues,
-  ) {
-    const writes = writesOf(kernel)
-    const byAxes = readByAxes(kernel)
-    for (const buffer of kernel.buffers) {
-      if (buffer.table || buffer === mask || (buffer.role !== 'local' && buffer.role !== 'in')) continue
-      const start = startOf(buffer, writes)
-      const need = byAxes.has(buffer.name) ? { reason: `axes are made of what ${buffer.name} holds` } : null
-      const ways = mask ? waysInto(kernel, mask, buffer) : [[]]
-      this.#states.set(
-        buffer.name,
-        ways.map((by) => ({ buffer, by, start, need })),
-      )
-    }
-    untilSettled(this.#states, (s) => {
-      if (s.need) return false
-      s.need = this.#needOf(s, writes)
-      return s.need !== null
-    })
-  }
-
-  get all(): readonly { readonly tensor: string; readonly by: readonly number[] }[] {
-    return [...this.#states].flatMap(([tensor, states]) =>
-      states.flatMap(({ by, need }) => (need ? [] : [{ tensor, by }])),
-    )
-  }
-
+export function neededElements(kernel: Kernel1, mask: Buffer1 | null, kept: KnownValues) {
   /**
    * Returns the reasons why elements of a tensor are needed where the mask has its fill value; an empty list for
    * results, and for tensors without the mask's dimensions.
    */
-  needsOf(tensor: string): readonly Need[] {
-    return (this.#states.get(tensor) ?? []).flatMap((s) => s.need ?? [])
-  }
-
+  const needsOf = (tensor: string): readonly Need[] =>
+    (stateOf.get(tensor) ?? []).flatMap((s) => s.need ?? [])
   /** Returns whether an element is not needed where the mask has its fill value at `at`. */
-  isLeft(l: Load, at: readonly Expr[]): boolean {
-    return (this.#states.get(l.buffer) ?? []).some((s) => !s.need && sameIndex(maskedAt(l, s.by), at))
-  }
-
-  #needOf(s: State, writes: readonly Write[]): Need | null {
+  const isLeft = (l: Load, at: readonly Expr[]): boolean =>
+    (stateOf.get(l.buffer) ?? []).some((s) => !s.need && sameIndex(maskedAt(l, s.by), at))
+  const needOf = (s: State, writes: readonly Write[]): Need | null => {
     for (const w of writes) {
       for (const l of w.loads)
         if (l.buffer === s.buffer.name) {
-          const need = this.#needIn(s, l, w)
+          const need = needIn(s, l, w)
           if (need) return need
         }
       // A reduction of a tuple combines the components with each other.
       if (w.targets.length > 1 && w.stmt.kind === 'reduce')
         for (const t of w.targets)
-          if (t.buffer === s.buffer.name && !this.#changesNothing(w, maskedAt(t, s.by)))
+          if (t.buffer === s.buffer.name && !changesNothing(w, maskedAt(t, s.by)))
             return { reason: `${nameOf(w)} combines it with what it writes besides`, span: w.stmt.span }
     }
     return null
   }
-
   /** Returns whether a statement has no visible effect where the mask has its fill value at `at`. */
-  #changesNothing(w: Write, at: readonly Expr[]): boolean {
-    const known = this.kept.at(at, w)
-    return comesToNothing(w, known) || w.targets.every((t) => this.isLeft(t, at))
+  const changesNothing = (w: Write, at: readonly Expr[]): boolean => {
+    const known = kept.statesAt(at, w)
+    return comesToNothing(w, known) || w.targets.every((t) => isLeft(t, at))
   }
-
-  /** Returns whether a read may be infinite: the minimum or maximum of no elements is. */
-  readonly #mayBeInfinite = (e: Expr): boolean =>
-    someExpr(
-      e,
-      (x) => x.kind === 'load' && (this.#states.get(x.buffer) ?? []).some(({ start }) => isInfinite(start)),
-    )
-
-  #needIn({ by, start }: State, l: Load, w: Write): Need | null {
+  const needIn = ({ by, start }: State, l: Load, w: Write): Need | null => {
     const at = maskedAt(l, by)
-    const known = this.kept.at(at, w)
+    const known = kept.statesAt(at, w)
     const given = givenBy(w, known)
     if (given.length === 0) return null
     const key = keyOf(l)
@@ -126,7 +82,7 @@ export class NeededElements {
     const factors = given.flatMap((g) => g.factors)
     const left = [...given.map((g) => g.value), ...w.conditions.map((e) => absorb(e, known, factors))]
     const reads = left.some((e) => someExpr(e, isOf))
-    if (reads && !w.targets.every((t) => this.isLeft(t, at)))
+    if (reads && !w.targets.every((t) => isLeft(t, at)))
       return { reason: `${nameOf(w)} reads it for ${w.targets.map((t) => t.buffer).join(', ')}`, span }
     // The initial value that stays there must not make a number infinite that is later multiplied by 0.
     const now = start === null ? null : constantOf(start, l)
@@ -134,10 +90,43 @@ export class NeededElements {
     if (
       now &&
       isFloat(now.dtype) &&
-      used.some((e) => madeInfinite(e, (x) => (isOf(x) ? now : undefined), this.#mayBeInfinite))
+      used.some((e) => madeInfinite(e, (x) => (isOf(x) ? now : undefined), mayBeInfinite))
     )
       return { reason: `${nameOf(w)} may make an infinite number of ${start}, which it would be there`, span }
     return null
+  }
+  const stateOf = new Map<string, readonly State[]>()
+  /** Returns whether a read may be infinite: the minimum or maximum of no elements is. */
+  const mayBeInfinite = (e: Expr): boolean =>
+    someExpr(
+      e,
+      (x) => x.kind === 'load' && (stateOf.get(x.buffer) ?? []).some(({ start }) => isInfinite(start)),
+    )
+  const writes = writesOf(kernel)
+  const byAxes = readByAxes(kernel)
+  for (const buffer of kernel.buffers) {
+    if (buffer.table || buffer === mask || (buffer.role !== 'local' && buffer.role !== 'in')) continue
+    const start = startOf(buffer, writes)
+    const need = byAxes.has(buffer.name) ? { reason: `axes are made of what ${buffer.name} holds` } : null
+    const ways = mask ? waysInto(kernel, mask, buffer) : [[]]
+    stateOf.set(
+      buffer.name,
+      ways.map((by) => ({ buffer, by, start, need })),
+    )
+  }
+  untilSettled(stateOf, (s) => {
+    if (s.need) return false
+    s.need = needOf(s, writes)
+    return s.need !== null
+  })
+  return {
+    get all(): readonly { readonly tensor: string; readonly by: readonly number[] }[] {
+      return [...stateOf].flatMap(([tensor, states]) =>
+        states.flatMap(({ by, need }) => (need ? [] : [{ tensor, by }])),
+      )
+    },
+    needsOf,
+    isLeft,
   }
 }
 

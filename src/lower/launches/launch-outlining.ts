@@ -18,7 +18,7 @@ import type { Buffer, Fill, For, Kernel2, Launch, PlanStep, Stmt } from '../../i
 import { forLoop, store } from '../../ir/statements/statement-builders.ts'
 import { type Body, hasBarrier, someStmt, stmt, walkStmts } from '../../ir/statements/tree.ts'
 import { insertBarriers } from '../divergence/barriers.ts'
-import { Varying } from '../divergence/divergence-analysis.ts'
+import { varyingIn } from '../divergence/divergence-analysis.ts'
 import { conditionsUnder, isCooperative } from '../divergence/divergent-conditions.ts'
 import { clusterOf } from '../pipelining/cluster-multicast.ts'
 
@@ -69,7 +69,7 @@ function launchOf(nest: Body, name: string, indptr: ReadonlySet<string>, warp: n
     ],
     block: [threads('thread.x'), threads('thread.y'), threads('thread.z')],
     ...inClusters(body),
-    body: binder(extents, body, conditionsUnder(new Varying(body, threadsIn(body)), names)),
+    body: binder(extents, body, conditionsUnder(varyingIn(body, threadsIn(body)), names)),
   }
 }
 

@@ -14,7 +14,7 @@ import { allocatedNames, substituteStmts } from '../../ir/statements/bindings.ts
 import type { For, Kernel2, Stmt, Store } from '../../ir/statements/loops.ts'
 import { forLoop, whenAll } from '../../ir/statements/statement-builders.ts'
 import { type Body, mapBodies, someStmt, withBody } from '../../ir/statements/tree.ts'
-import { type Axes, Varying } from '../divergence/divergence-analysis.ts'
+import { type Axes, varyingIn } from '../divergence/divergence-analysis.ts'
 import { vectorToUnroll } from '../loops/loop-unrolling.ts'
 
 export function makeCopiesCooperative(kernel: Kernel2): Kernel2 {
@@ -29,7 +29,7 @@ function distributeIn(top: Stmt, names: Names): Stmt {
   const threads = threadsIn([top])
   const lanes = lanesIn([top])
   if (shared.size === 0 || threads.size === 0) return top
-  const varying = new Varying([top], threads)
+  const varying = varyingIn([top], threads)
   const visit = (s: Stmt, around: Axes): Stmt => {
     if ((fillsShared(s, shared) || copiesOut(s, shared, local)) && !isWarpCollective(s, lanes)) {
       // Every thread of an axis on which the statement depends runs it. The threads of the other axes divide the work.

@@ -25,140 +25,92 @@ export interface Cells {
   readonly lead: readonly Expr[]
 }
 
-export class SegmentAccumulators {
-  /** All registers of the accumulators: sums, index of their element, and segment limit. */
-  readonly registers: readonly Buffer[]
-  readonly #accumulators: readonly Buffer[]
-  readonly #places: readonly Buffer[]
+export type SegmentAccumulators = ReturnType<typeof segmentAccumulators>
+
+export function segmentAccumulators(segments: Segments, names: Names) {
+  const { reduce, inner, parts } = segments
+  const shape = inner.map((l) => l.extent)
+  const target = reduce.targets[0]!.buffer
+  const accumulators = reduce.targets.map((t) => local(names.fresh(`${t.buffer}_sum`), t.dtype, shape))
+  const placeRegisters = parts.map(() => local(names.fresh(`${target}_place`), 'i32'))
+  const [only] = parts
+  const search = parts.length === 1 && only?.kind === 'search' && only.method === 'upper' ? only : undefined
   /** End of the current segment, in values of the search; undefined if the element is not found by an upper-bound search. */
-  readonly #limit: Buffer | undefined
-  readonly #search: Search | undefined
-
-  constructor(
-    readonly segments: Segments,
-    private readonly names: Names,
-  ) {
-    const { reduce, inner, parts } = segments
-    const shape = inner.map((l) => l.extent)
-    const target = reduce.targets[0]!.buffer
-    this.#accumulators = reduce.targets.map((t) => local(names.fresh(`${t.buffer}_sum`), t.dtype, shape))
-    this.#places = parts.map(() => local(names.fresh(`${target}_place`), 'i32'))
-    const [only] = parts
-    this.#search = parts.length === 1 && only?.kind === 'search' && only.method === 'upper' ? only : undefined
-    this.#limit = this.#search && local(names.fresh(`${target}_limit`), 'i32')
-    this.registers = [...this.#accumulators, ...this.#places, ...(this.#limit ? [this.#limit] : [])]
-  }
-
+  const limit = search && local(names.fresh(`${target}_limit`), 'i32')
+  /** All registers of the accumulators: sums, index of their element, and segment limit. */
+  const registers = [...accumulators, ...placeRegisters, ...(limit ? [limit] : [])]
   /** Sets the sums to the identity, without an element. */
-  start(): Body {
-    return [
-      ...this.clear(),
-      ...this.#set(this.#places.map(() => NO_ELEMENT)),
-      ...(this.#limit ? [set(this.#limit, NO_ELEMENT)] : []),
-    ]
-  }
-
-  occupied(): Expr {
-    return binary('ne', this.place(0), NO_ELEMENT)
-  }
-
-  place(k: number): Expr {
-    return get(this.#places[k]!)
-  }
-
+  const start = (): Body => [
+    ...clear(),
+    ...setPlaces(placeRegisters.map(() => NO_ELEMENT)),
+    ...(limit ? [set(limit, NO_ELEMENT)] : []),
+  ]
+  const occupied = (): Expr => binary('ne', place(0), NO_ELEMENT)
+  const place = (k: number): Expr => get(placeRegisters[k]!)
   /**
    * Condition that iteration `at` belongs to the current element: the searched value only increases, so it suffices that it is below the
    * limit. Undefined if no search finds the element.
    */
-  staysWithin(at: LoopValues): Expr | undefined {
-    if (!this.#search || !this.#limit) return undefined
-    return lt(substitute(this.#search.value, at), get(this.#limit))
+  const staysWithin = (at: LoopValues): Expr | undefined => {
+    if (!search || !limit) return undefined
+    return lt(substitute(search.value, at), get(limit))
   }
-
   /** Sets the limit to the end of the new element's segment; call it after `switchElement`. */
-  setLimit(): Body {
-    return this.#search && this.#limit ? [set(this.#limit, segmentEnd(this.#search, this.place(0)))] : []
-  }
-
+  const setLimit = (): Body => (search && limit ? [set(limit, segmentEnd(search, place(0)))] : [])
   /** If `parts` belong to another element, writes back the sums by `flush`, and continues with the new element. */
-  switchElement(parts: readonly Expr[], flush: Body): Body {
-    const differs = parts.map((p, k) => binary('ne', this.place(k), p)).reduce((a, b) => binary('or', a, b))
-    return [when(and(this.occupied(), differs), [...flush, ...this.clear()]), ...this.#set(parts)]
+  const switchElement = (parts: readonly Expr[], flush: Body): Body => {
+    const differs = parts.map((p, k) => binary('ne', place(k), p)).reduce((a, b) => binary('or', a, b))
+    return [when(and(occupied(), differs), [...flush, ...clear()]), ...setPlaces(parts)]
   }
-
-  eachIteration(loop: For, flush: Body): Stmt {
-    const { reduce, parts } = this.segments
-    const combined = this.combine(NOTHING, reduce.values)
+  const eachIteration = (loop: For, flush: Body): Stmt => {
+    const { reduce, parts } = segments
+    const combined = combine(NOTHING, reduce.values)
     return stmt({
       ...loop,
-      body: [...this.switchElement(parts, flush), ...replaceStmt(loop.body, reduce, () => combined)],
+      body: [...switchElement(parts, flush), ...replaceStmt(loop.body, reduce, () => combined)],
     })
   }
-
-  combine(map: LoopValues, values: readonly Expr[]): Stmt {
-    return stmt<Reduce>({ ...this.segments.reduce, atomic: false, targets: this.#sums(map), values })
-  }
-
-  clear(): Body {
-    return this.#nest(false, (map) => storeIdentity(this.segments.reduce, this.#sums(map)))
-  }
-
+  const combine = (map: LoopValues, values: readonly Expr[]): Stmt =>
+    stmt<Reduce>({ ...segments.reduce, atomic: false, targets: sums(map), values })
+  const clear = (): Body => overInner(false, (map) => storeIdentity(segments.reduce, sums(map)))
   /** Combines the sums into their elements. */
-  update(atomic: boolean): Body {
-    const { reduce } = this.segments
-    return this.#nest(true, (map) => [
-      stmt<Reduce>({ ...reduce, atomic, targets: this.#elements(map), values: this.#sums(map) }),
+  const update = (atomic: boolean): Body => {
+    const { reduce } = segments
+    return overInner(true, (map) => [
+      stmt<Reduce>({ ...reduce, atomic, targets: elements(map), values: sums(map) }),
     ])
   }
-
   /** Stores the sums to their elements, which held the identity. */
-  store(): Body {
-    return this.#nest(true, (map) =>
-      this.#elements(map).map(({ buffer, index }, k) => store(buffer, index, this.#sums(map)[k]!)),
-    )
-  }
-
+  const stored = (): Body =>
+    overInner(true, (map) => elements(map).map(({ buffer, index }, k) => store(buffer, index, sums(map)[k]!)))
   /** Stores the first sum of each inner iteration into cells. */
-  spill(to: Cells): Body {
-    return this.#nest(false, (map) => [store(to.buffer.name, this.#cell(to.lead, map), this.#sums(map)[0]!)])
-  }
-
+  const spill = (to: Cells): Body =>
+    overInner(false, (map) => [store(to.buffer.name, cell(to.lead, map), sums(map)[0]!)])
   /** Combines cells into the sums. */
-  addCells({ buffer, lead }: Cells): Body {
-    return this.#nest(false, (map) => [
-      this.combine(map, [load(buffer.name, this.#cell(lead, map), buffer.dtype)]),
-    ])
-  }
-
+  const addCells = ({ buffer, lead }: Cells): Body =>
+    overInner(false, (map) => [combine(map, [load(buffer.name, cell(lead, map), buffer.dtype)])])
   /** Stores the sums into row `at` of the carry-out buffer `to`, whose other dimensions are those of the inner loops. */
-  carryOut(to: string, at: Expr): Body {
-    const { rest } = this.segments
-    return this.#nest(true, (map) => {
+  const carryOut = (to: string, at: Expr): Body => {
+    const { rest } = segments
+    return overInner(true, (map) => {
       const dims = rest[0]!.flatMap(({ part, more }) => (part === undefined ? [substitute(more, map)] : []))
-      return [store(to, [at, ...dims], this.#sums(map)[0]!)]
+      return [store(to, [at, ...dims], sums(map)[0]!)]
     })
   }
-
-  #cell(lead: readonly Expr[], map: LoopValues): Expr[] {
-    return [...lead, ...this.segments.inner.map((l) => substitute(variable(l.var), map))]
+  const cell = (lead: readonly Expr[], map: LoopValues): Expr[] => [
+    ...lead,
+    ...segments.inner.map((l) => substitute(variable(l.var), map)),
+  ]
+  const overInner = (guarded: boolean, make: (map: LoopValues) => Body): Body =>
+    nest(segments.inner, names, guarded, NOTHING, make)
+  const sums = (map: LoopValues): readonly Load[] => {
+    const at = cell([], map)
+    return accumulators.map((b) => load(b.name, at.length > 0 ? at : [int(0)], b.dtype))
   }
-
-  #nest(guarded: boolean, make: (map: LoopValues) => Body): Body {
-    return nest(this.segments.inner, this.names, guarded, NOTHING, make)
-  }
-
-  #sums(map: LoopValues): readonly Load[] {
-    const at = this.#cell([], map)
-    return this.#accumulators.map((b) => load(b.name, at.length > 0 ? at : [int(0)], b.dtype))
-  }
-
-  #set(values: readonly Expr[]): Stmt[] {
-    return this.#places.map((b, k) => set(b, values[k]!))
-  }
-
-  #elements(map: LoopValues): Load[] {
-    const { reduce, rest } = this.segments
-    const places = this.#places.map(get)
+  const setPlaces = (values: readonly Expr[]): Stmt[] => placeRegisters.map((b, k) => set(b, values[k]!))
+  const elements = (map: LoopValues): Load[] => {
+    const { reduce, rest } = segments
+    const places = placeRegisters.map(get)
     return reduce.targets.map((t, k) => {
       const index = rest[k]!.map(({ part, more }) => {
         const same = substitute(more, map)
@@ -168,6 +120,24 @@ export class SegmentAccumulators {
       })
       return load(t.buffer, index, t.dtype, t.span)
     })
+  }
+  return {
+    registers,
+    start,
+    occupied,
+    place,
+    staysWithin,
+    setLimit,
+    switchElement,
+    eachIteration,
+    combine,
+    clear,
+    update,
+    stored,
+    spill,
+    addCells,
+    carryOut,
+    segments,
   }
 }
 

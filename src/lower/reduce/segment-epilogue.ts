@@ -81,7 +81,7 @@ function shareSegments(
   /** Writes back an element that belongs to this partition only. */
   const own = (): Body => {
     const { own } = writeBack
-    return own === 'store' ? sums.store() : sums.update(own === 'atomic')
+    return own === 'store' ? sums.stored() : sums.update(own === 'atomic')
   }
   /** Writes back the part of a segment that other partitions also update. */
   const boundary = (): Body => {

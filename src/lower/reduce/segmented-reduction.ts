@@ -20,7 +20,12 @@ import type { For, Kernel2, LoopMode, Reduce, Stmt, WorkPartition } from '../../
 import { alloc, local, store, when } from '../../ir/statements/statement-builders.ts'
 import { type Body, replaceStmt, stmt } from '../../ir/statements/tree.ts'
 import { withStart } from './reduction-initialization.ts'
-import { type LoopValues, nest, SegmentAccumulators } from './segment-accumulators.ts'
+import {
+  type LoopValues,
+  nest,
+  type SegmentAccumulators,
+  segmentAccumulators,
+} from './segment-accumulators.ts'
 import { type Epilogue, perBlock, perElement, perShare, type WriteBack } from './segment-epilogue.ts'
 
 export function reduceSegments(kernel: Kernel2): Kernel2 {
@@ -47,7 +52,7 @@ function withSegmentedReduction(whole: Stmt, v: string, kernel: Kernel2, at: num
     invariant(carry === undefined, segments)
     return replaceStmt([top], marked, () => loop)[0]!
   }
-  const sums = new SegmentAccumulators(segments, names)
+  const sums = segmentAccumulators(segments, names)
   const { atomic } = segments.reduce
   const withEpilogue = (epilogue: Epilogue): Body => [
     ...epilogue.start,

@@ -5,7 +5,7 @@
  */
 
 import { givenBy, isIdentity, type KnownAt, writtenIn } from '../../../analysis/sparsity/fill-folding.ts'
-import { KnownValues } from '../../../analysis/sparsity/known-values.ts'
+import { knownValues } from '../../../analysis/sparsity/known-values.ts'
 import { sparseInputsOf } from '../../../analysis/sparsity/writes.ts'
 import { failAs } from '../../../ast/diagnostics/diagnostic.ts'
 import { type Axis, isAttached, isDense, isPadded, storesGaps } from '../../../ir/coordinates/axis.ts'
@@ -154,7 +154,7 @@ const atFillBuffers = (kernel: Kernel1, changed: readonly Buffer1[]): ReadonlySe
   new Set(
     sparseInputsOf(kernel)
       .filter((mask) => changed.some((b) => b.name === mask.name))
-      .flatMap((mask) => new KnownValues(kernel, mask, false).all)
+      .flatMap((mask) => knownValues(kernel, mask, false).all)
       .flatMap(({ tensor, value }) =>
         changed.some((b) => b.name === tensor && b.role !== 'in' && b.fill === value) ? [tensor] : [],
       ),

@@ -105,51 +105,43 @@ function inOrder(cx: Context, sum: Linear, around: readonly For[]): Linear {
  * The loops of an epilogue over the elements that an iteration produces. If several loops of the producer write inputs
  * of the epilogue, loops over the same elements of several buffers become one loop.
  */
-export class ElementLoops {
-  #loops: readonly For[] = []
-
-  constructor(
-    private readonly nest: string,
-    private readonly fresh: (name: string) => string,
-  ) {}
-
-  get loops(): readonly For[] {
-    return this.#loops
-  }
-
+export function elementLoops(nest: string, fresh: (name: string) => string) {
+  let loops: readonly For[] = []
   /**
    * Adds the loops that write a buffer, and returns the value of each in the consumer, by its variable. `same` has the
    * value of a consumer's loop by an earlier buffer and by this buffer: loops at the same place of both values become
    * one loop if they have the same iterations and the same mode.
    */
-  add(
+  const add = (
     inner: readonly For[],
     same: readonly (readonly [known: Expr, made: Expr])[],
-  ): ReadonlyMap<string, Expr> {
+  ): ReadonlyMap<string, Expr> => {
     const map = new Map<string, Expr>()
     for (const l of inner) {
-      const known = this.#known(l, same, map)
-      const name = known?.var ?? this.fresh(l.name)
+      const known = knownLoops(l, same, map)
+      const name = known?.var ?? fresh(l.name)
       map.set(l.var, variable(name))
-      if (!known) this.#loops = [...this.#loops, this.#clone(l, name, map)]
+      if (!known) loops = [...loops, clone(l, name, map)]
     }
     return map
   }
-
-  #clone(l: For, name: string, map: ReadonlyMap<string, Expr>): For {
+  const clone = (l: For, name: string, map: ReadonlyMap<string, Expr>): For => {
     const mode = l.mode.kind === 'bind' ? l.mode : ({ kind: 'serial' } as const)
-    return { ...cloneLoop(l, name, this.nest, map), mode }
+    return { ...cloneLoop(l, name, nest, map), mode }
   }
-
   /**
    * Returns the equivalent loop of an earlier buffer; undefined if there is no such loop. A loop of one iteration may
    * have the place of another loop or be absent from an index, so it is identified by its name as well.
    */
-  #known(l: For, same: readonly (readonly [Expr, Expr])[], map: ReadonlyMap<string, Expr>): For | undefined {
+  const knownLoops = (
+    l: For,
+    same: readonly (readonly [Expr, Expr])[],
+    map: ReadonlyMap<string, Expr>,
+  ): For | undefined => {
     const taken = new Set([...map.values()].map(keyOf))
-    const open = this.#loops.filter((c) => {
+    const open = loops.filter((c) => {
       const own = variable(c.var)
-      return !taken.has(keyOf(own)) && alike(this.#clone(l, c.var, new Map([...map, [l.var, own]])), c)
+      return !taken.has(keyOf(own)) && alike(clone(l, c.var, new Map([...map, [l.var, own]])), c)
     })
     for (const [known, made] of same) {
       const place = termOf(made, l.var)
@@ -157,6 +149,12 @@ export class ElementLoops {
       if (other) return other
     }
     return isSingleIteration(l) ? open.find((c) => c.name === l.name) : undefined
+  }
+  return {
+    get loops(): readonly For[] {
+      return loops
+    },
+    add,
   }
 }
 

@@ -25,7 +25,7 @@ import {
   consumed,
   perfectChain,
 } from './compute-at-checks.ts'
-import { covers, ElementLoops, onlyWrite, sameElements } from './epilogue-coverage.ts'
+import { covers, elementLoops, onlyWrite, sameElements } from './epilogue-coverage.ts'
 import { checkDiagonal, checkGuards, matchIndices } from './epilogue-index-matching.ts'
 import { disjointWritesOf, divide, isFirsts, partsAfter, restOf } from './epilogue-multi-part.ts'
 
@@ -111,7 +111,7 @@ export function consumeAt(cx: Context, at: LoopLocation, { list, producer, consu
   const places = new Map<string, Expr>()
   const exact = new Map<string, boolean>()
   const tails: Expr[] = []
-  const elements = new ElementLoops(consumer.nest, (name) => cx.fresh(name))
+  const elements = elementLoops(consumer.nest, (name) => cx.fresh(name))
   let rows: For | undefined
   const conditions: Expr[] = []
   const guards = chain.flatMap((l) => l.guards)
