@@ -30,53 +30,40 @@ export interface Cell {
   data: Cells
 }
 
-export class Expressions {
-  readonly #vars = new Map<string, Slot>()
-  readonly #cells = new Map<string, Cell>()
+export function expressionsOf(/** Number of the current evaluation. */ rankOf: (() => number) | null) {
+  const vars = new Map<string, Slot>()
+  const cells = new Map<string, Cell>()
   /** Compiled nodes outside of reducers. */
-  readonly #values = new Map<Expr, Value>()
+  const values = new Map<Expr, Value>()
   /** Number of the current evaluation. */
-  #evaluation = 0
-
-  constructor(
-    /** Rank of the thread whose registers are accessed; null if one thread owns all registers. */
-    private readonly rank: (() => number) | null,
-  ) {}
-
-  slot(name: string): Slot {
-    const slot = this.#vars.get(name) ?? { value: 0 }
-    this.#vars.set(name, slot)
+  let evaluations = 0
+  const slotOf = (name: string): Slot => {
+    const slot = vars.get(name) ?? { value: 0 }
+    vars.set(name, slot)
     return slot
   }
-
   /** Starts a new evaluation: variables or memory changed, so cached common subexpressions are dropped. */
-  begin(): void {
-    this.#evaluation++
+  const begin = (): void => {
+    evaluations++
   }
-
-  declare(cell: Cell): void {
-    this.#cells.set(cell.buffer.name, cell)
+  const declare = (cell: Cell): void => {
+    cells.set(cell.buffer.name, cell)
   }
-
-  find(name: string): Cell | undefined {
-    return this.#cells.get(name)
-  }
-
-  cell(name: string): Cell {
-    const cell = this.find(name)
+  const find = (name: string): Cell | undefined => cells.get(name)
+  const cellOf = (name: string): Cell => {
+    const cell = find(name)
     invariant(cell, `no buffer ${name} here`)
     return cell
   }
-
   /** The flat position of an access; an index out of range is a bug of a rewrite. */
-  address(t: Load | Store): () => number {
-    const cell = this.cell(t.buffer)
-    const index = t.index.map((e) => this.compile(e))
+  const addressOf = (t: Load | Store): (() => number) => {
+    const cell = cellOf(t.buffer)
+    const index = t.index.map((e) => compile(e))
     const text = (): string => `${t.buffer}[${t.index.map((e) => printExpr(e)).join(', ')}]`
-    const rank = cell.buffer.scope === 'register' ? this.rank : null
+    const rank = cell.buffer.scope === 'register' ? rankOf : null
     const fail = (k: number, d: number, n: number): never => {
       throw new InternalError(
-        `${text()}: index ${k} of dimension ${d} is outside of 0..${n} (${this.#variablesText()})`,
+        `${text()}: index ${k} of dimension ${d} is outside of 0..${n} (${variablesText()})`,
       )
     }
     const [first, second] = index
@@ -105,11 +92,10 @@ export class Expressions {
       return flat
     }
   }
-
   /** Compiles a store of a `from` value; `to`: storage type. An element reduced in a wider type is rounded only on reads. */
-  writer(t: Load | Store, from: ExprType, to?: ExprType): (value: number) => void {
-    const cell = this.cell(t.buffer)
-    const address = this.address(t)
+  const writer = (t: Load | Store, from: ExprType, to?: ExprType): ((value: number) => void) => {
+    const cell = cellOf(t.buffer)
+    const address = addressOf(t)
     const storedType = to ?? cell.buffer.dtype
     if (storedType === 'f32')
       return (value) => {
@@ -121,41 +107,35 @@ export class Expressions {
       cell.data[k] = convertValue(value)
     }
   }
-
-  #variablesText(): string {
-    return [...this.#vars].map(([name, slot]) => `${name}=${slot.value}`).join(' ')
-  }
-
-  compileAs(e: Expr, to: ExprType): Value {
-    const value = this.compile(e)
+  const variablesText = (): string => [...vars].map(([name, slot]) => `${name}=${slot.value}`).join(' ')
+  const compileAs = (e: Expr, to: ExprType): Value => {
+    const value = compile(e)
     if (e.dtype === to) return value
     const convertValue = convert(e.dtype, to)
     return () => convertValue(value())
   }
-
   /** Reads an element without rounding: it is stored in the type of its accumulation. */
-  compileAccumulator(target: Load, to: ExprType): Value {
-    const cell = this.cell(target.buffer)
-    const address = this.address(target)
+  const compileAccumulator = (target: Load, to: ExprType): Value => {
+    const cell = cellOf(target.buffer)
+    const address = addressOf(target)
     const { accumulate } = cell.buffer
     if (accumulate === to) return () => cell.data[address()]!
     const convertValue = convert(accumulate, to)
     return () => convertValue(cell.data[address()]!)
   }
-
   /** Compiles an expression; `operands`: variables of a reducer, which take precedence over variables of the kernel. */
-  compile(e: Expr, operands?: ReadonlyMap<string, Slot>): Value {
+  const compile = (e: Expr, operands?: ReadonlyMap<string, Slot>): Value => {
     const leaves: Leaves<void> = {
       variable: ({ name }) => {
-        const slot = operands?.get(name) ?? this.slot(name)
+        const slot = operands?.get(name) ?? slotOf(name)
         return () => slot.value
       },
       builtin: ({ axis }) => {
         throw new InternalError(`${axis} does not occur in Stage II`)
       },
       load: (x) => {
-        const cell = this.cell(x.buffer)
-        const address = this.address(x)
+        const cell = cellOf(x.buffer)
+        const address = addressOf(x)
         const { dtype, accumulate } = cell.buffer
         if (accumulate === dtype) return () => cell.data[address()]!
         // An element that accumulates in a wider type is rounded when it is read.
@@ -163,26 +143,26 @@ export class Expressions {
         return () => convertValue(cell.data[address()]!)
       },
       search: (x, compileOperand) => {
-        const cell = this.cell(x.buffer)
+        const cell = cellOf(x.buffer)
         const [lo, hi, target] = [compileOperand(x.lo), compileOperand(x.hi), compileOperand(x.value)]
         return () => findPosition(x, [lo(), hi(), target()], cell.data.length, (p) => cell.data[p]!)
       },
-      node: (x, value) => (treeSize(x) > MIN_MEMOISED_NODES ? this.#memoise(value) : value),
+      node: (x, value) => (treeSize(x) > MIN_MEMOISED_NODES ? memoise(value) : value),
     }
-    return compileExpr(e, leaves, operands ? new Map() : this.#values)
+    return compileExpr(e, leaves, operands ? new Map() : values)
   }
-
-  #memoise(value: Value): Value {
+  const memoise = (value: Value): Value => {
     let evaluation = -1
     let last = 0
     return () => {
-      if (evaluation !== this.#evaluation) {
+      if (evaluation !== evaluations) {
         last = value()
-        evaluation = this.#evaluation
+        evaluation = evaluations
       }
       return last
     }
   }
+  return { slotOf, begin, declare, find, cellOf, addressOf, writer, compileAs, compileAccumulator, compile }
 }
 
 // Interpretation of searches in index arrays, shared by all stages.

@@ -7,7 +7,7 @@ import type { Buffer, For, Kernel2, Reduce, Stmt } from '../ir/statements/loops.
 import { initLoops, reductionsOf, scattersElements } from '../ir/statements/reductions.ts'
 import { type Monoid, widen } from '../ir/values/monoid.ts'
 import { threadsOf } from './bound-threads.ts'
-import { type Cell, Expressions } from './expressions.ts'
+import { type Cell, expressionsOf } from './expressions.ts'
 import { type Cells, cellsOf, createPoisoned } from './memory-cells.ts'
 
 type Action = () => void
@@ -39,7 +39,7 @@ export function interpret(
     switch (s.kind) {
       case 'for': {
         const inits = (initsOf.get(s.var) ?? []).map((r) => initNest(r))
-        const loop = loopOf(s, exprs.slot(s.var), () => block(s.body))
+        const loop = loopOf(s, exprs.slotOf(s.var), () => block(s.body))
         if (inits.length === 0) return loop
         return () => {
           for (const init of inits) init()
@@ -63,7 +63,7 @@ export function interpret(
         }
       }
       case 'store': {
-        const { accumulate } = exprs.cell(s.buffer).buffer
+        const { accumulate } = exprs.cellOf(s.buffer).buffer
         const uncast = s.combined && s.value.kind === 'cast' ? s.value.x : undefined
         const value = exprs.compile(uncast ?? s.value)
         const write = exprs.writer(s, (uncast ?? s.value).dtype, uncast && accumulate)
@@ -84,7 +84,7 @@ export function interpret(
         }
       }
       case 'fill': {
-        const cell = exprs.cell(s.buffer)
+        const cell = exprs.cellOf(s.buffer)
         const value = exprs.compile(s.value)
         return () => {
           exprs.begin()
@@ -138,7 +138,7 @@ export function interpret(
     const loops = initLoops(s, inner)
     const build = (k: number): Action => {
       const l = loops[k]
-      return l ? loopOf(l, exprs.slot(l.var), () => build(k + 1)) : initialize(s)
+      return l ? loopOf(l, exprs.slotOf(l.var), () => build(k + 1)) : initialize(s)
     }
     return build(0)
   }
@@ -173,7 +173,7 @@ export function interpret(
     ])
     const results = reducer.result.map((e) => exprs.compile(e, operands))
     const writes = s.targets.map((t, k) =>
-      exprs.writer(t, reducer.result[k]!.dtype, exprs.cell(t.buffer).buffer.accumulate),
+      exprs.writer(t, reducer.result[k]!.dtype, exprs.cellOf(t.buffer).buffer.accumulate),
     )
     const single =
       old.length === 1 ? { old: old[0]!, left: left[0]!, result: results[0]!, write: writes[0]! } : null
@@ -226,14 +226,14 @@ export function interpret(
   }
   /** The monoid of a reduction in the accumulation types of its targets. */
   const accumulationMonoid = ({ reducer, targets }: Reduce): Monoid => {
-    const buffers = targets.map((t) => exprs.cell(t.buffer).buffer)
+    const buffers = targets.map((t) => exprs.cellOf(t.buffer).buffer)
     if (buffers.every((b) => b.accumulate === b.dtype)) return reducer
     return widen(
       reducer,
       buffers.map((b) => b.accumulate),
     )
   }
-  const isInRegisters = (buffer: string): boolean => exprs.cell(buffer).buffer.scope === 'register'
+  const isInRegisters = (buffer: string): boolean => exprs.cellOf(buffer).buffer.scope === 'register'
   const declareAllocation = (buffer: Buffer): Cell => {
     const existing = exprs.find(buffer.name)
     if (existing) return existing
@@ -244,11 +244,11 @@ export function interpret(
   }
   const paths = new Map<Reduce, readonly For[]>()
   const threads = threadsOf(kernel.body, order === 'threads')
-  const exprs = new Expressions(threads.count > 1 ? () => threads.rank() : null)
+  const exprs = expressionsOf(threads.count > 1 ? () => threads.rank() : null)
   for (const p of kernel.params) {
     const value = params.get(p.name)
     invariant(value !== undefined, `no value for parameter ${p.name}`)
-    exprs.slot(p.name).value = value
+    exprs.slotOf(p.name).value = value
   }
   for (const b of kernel.buffers) {
     const sizes = b.shape.map((e) => exprs.compile(e)())

@@ -6,7 +6,7 @@ import { DTYPES } from '../../src/ir/values/dtype.ts'
 import { openCompiler } from '../../src/runtime/cuda/compiler.ts'
 import type { Nvrtc } from '../../src/runtime/cuda/nvrtc.ts'
 import { BASE_OPTIONS, chooseTarget, compileError, excerpt, parseLog } from '../../src/runtime/cuda/nvrtc.ts'
-import { ArgumentBlock, packArguments } from '../../src/runtime/cuda/pack-arguments.ts'
+import { argumentBlock, packArguments } from '../../src/runtime/cuda/pack-arguments.ts'
 import type { ArgSpec } from '../../src/runtime/device.ts'
 import { checkArgs } from '../../src/runtime/device-checks.ts'
 import { buffer, fakeModule, scalar } from './cuda-fake.ts'
@@ -19,7 +19,7 @@ describe('arguments', () => {
   property.prop([specs])('each slot contains its argument, and each pointer points to its slot', (list) => {
     const base = 0x1000n
     let slots = new ArrayBuffer(0)
-    const block = new ArgumentBlock((b) => {
+    const block = argumentBlock((b) => {
       slots = b
       return base
     })

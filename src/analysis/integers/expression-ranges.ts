@@ -69,139 +69,121 @@ export function overOf(expr: Expr, range: SymbolicInterval): Over | undefined {
   return lo || hi ? { expr, lo, hi } : undefined
 }
 
-export class Ranges {
-  readonly lets = new Map<string, Expr>()
-  readonly #params: ReadonlyMap<string, SymbolicInterval>
-  readonly #buffers: ReadonlyMap<string, Buffer>
-  readonly #loops = new Map<string, SymbolicInterval>()
+export function rangesIn(params: readonly Param[], all: readonly Buffer[]) {
+  const lets = new Map<string, Expr>()
+  const loops = new Map<string, SymbolicInterval>()
   /** Registers that hold positions, with their upper bounds (exclusive); undefined if unknown. */
-  readonly #places = new Map<string, Expr | undefined>()
-
-  constructor(params: readonly Param[], buffers: readonly Buffer[]) {
-    this.#params = new Map(
-      params.flatMap(({ name, kind, dtype }): [string, SymbolicInterval][] => {
-        const value = namedEnd(name, kind === 'size' ? 0 : LOWEST, HIGHEST)
-        return kind === 'size' || dtype === 'i32' ? [[name, symbolic(value, value)]] : []
-      }),
-    )
-    this.#buffers = new Map(buffers.map((b) => [b.name, b]))
-  }
-
+  const places = new Map<string, Expr | undefined>()
+  const paramRanges = new Map(
+    params.flatMap(({ name, kind, dtype }): [string, SymbolicInterval][] => {
+      const value = namedEnd(name, kind === 'size' ? 0 : LOWEST, HIGHEST)
+      return kind === 'size' || dtype === 'i32' ? [[name, symbolic(value, value)]] : []
+    }),
+  )
+  const buffers = new Map(all.map((b) => [b.name, b]))
   /** Adds a `let`, whose range is computed where it is used. */
-  name(scope: Scope, name: string, value: Expr): void {
-    this.#define(scope, name, this.lets, value)
+  const name = (scope: Scope, name: string, value: Expr): void => {
+    define(scope, name, lets, value)
   }
-
   /** Adds a loop, or an axis of threads, from 0 on. It has an iteration. */
-  iterate(scope: Scope, name: string, extent: SymbolicInterval): void {
+  const iterate = (scope: Scope, name: string, extent: SymbolicInterval): void => {
     const last = end('add', extent.hi, constantEnd(-1))
-    this.#define(scope, name, this.#loops, symbolic(ZERO, atLeast(last, 0), true, extent.knownHi))
+    define(scope, name, loops, symbolic(ZERO, atLeast(last, 0), true, extent.knownHi))
   }
-
   /** Adds a register of positions below `end`, if that is known. */
-  hold(scope: Scope, register: string, below_: Expr | undefined): void {
-    this.#define(scope, register, this.#places, below_)
+  const hold = (scope: Scope, register: string, below_: Expr | undefined): void => {
+    define(scope, register, places, below_)
   }
-
   /** Adds a name. Caches are cleared if it is used again, because copies of a body may have names in common. */
-  #define<T>(scope: Scope, name: string, names: Map<string, T>, value: T): void {
+  const define = <T>(scope: Scope, name: string, names: Map<string, T>, value: T): void => {
     if (names.has(name)) {
       scope.memo.clear()
       scope.seen.clear()
     }
     names.set(name, value)
   }
-
-  of(e: Expr, scope: Scope): Ranged {
+  const of = (e: Expr, scope: Scope): Ranged => {
     let known = scope.memo.get(e)
     if (!known) {
-      known = this.#bounded(e, this.#compute(e, scope), scope)
+      known = bounded(e, compute(e, scope), scope)
       scope.memo.set(e, known)
     }
     return known
   }
-
-  #compute(e: Expr, scope: Scope): Ranged {
+  const compute = (e: Expr, scope: Scope): Ranged => {
     if (isFloat(e.dtype)) return { ...wholeOf(e.dtype), overs: NONE }
     switch (e.kind) {
       case 'var': {
-        const value = this.lets.get(e.name)
-        if (value) return this.of(value, scope)
-        return { ...(this.#loops.get(e.name) ?? this.#params.get(e.name) ?? wholeOf(e.dtype)), overs: NONE }
+        const value = lets.get(e.name)
+        if (value) return of(value, scope)
+        return { ...(loops.get(e.name) ?? paramRanges.get(e.name) ?? wholeOf(e.dtype)), overs: NONE }
       }
       case 'builtin':
-        return { ...(this.#loops.get(e.axis) ?? NATURAL), overs: NONE }
+        return { ...(loops.get(e.axis) ?? NATURAL), overs: NONE }
       case 'load':
-        return this.#loaded(e, scope)
+        return loaded(e, scope)
       case 'binary': {
-        const length = this.#segmentOf(e, scope)
+        const length = segmentOf(e, scope)
         if (length) return length
       }
     }
     const operands =
       e.kind === 'select'
-        ? [this.of(e.cond, scope), this.of(e.then, this.where(e.cond, scope)), this.of(e.else, scope)]
-        : children(e).map((x) => this.of(x, scope))
+        ? [of(e.cond, scope), of(e.then, where(e.cond, scope)), of(e.else, scope)]
+        : children(e).map((x) => of(x, scope))
     const overs = [...oversOf(operands), ...overWords(e, operands)]
-    const exact = symbolicIntervalOf(e, operands, (x) => this.#defined(x))
+    const exact = symbolicIntervalOf(e, operands, (x) => defined(x))
     if (e.dtype !== 'index' || e.kind === 'cast' || e.kind === 'call')
       return { ...inRegister(e, exact), overs }
     const over = overOf(e, exact)
     const isExact = (exact.knownLo || exact.lo.lo >= LOWEST) && (exact.knownHi || exact.hi.hi <= HIGHEST)
     return { ...(isExact ? exact : ANY), overs: over ? [...overs, over] : overs }
   }
-
-  #loaded(e: Load, scope: Scope): Ranged {
-    const overs = oversOf(children(e).map((x) => this.of(x, scope)))
-    const buffer = this.#buffers.get(e.buffer)
+  const loaded = (e: Load, scope: Scope): Ranged => {
+    const overs = oversOf(children(e).map((x) => of(x, scope)))
+    const buffer = buffers.get(e.buffer)
     let range = wholeOf(e.dtype)
-    if (this.#places.has(e.buffer)) range = this.#place(this.#places.get(e.buffer), scope)
+    if (places.has(e.buffer)) range = place(places.get(e.buffer), scope)
     // No code computes this end. Elements have 32 bits, whatever it is.
-    else if (buffer?.below) range = below(this.of(buffer.below, scope))
+    else if (buffer?.below) range = below(of(buffer.below, scope))
     // The number of positions bounds an offset, but a sum with this bound does not prove an overflow.
-    else if (buffer?.positions) range = symbolic(ZERO, upTo(this.of(buffer.positions, scope)).hi, true, false)
+    else if (buffer?.positions) range = symbolic(ZERO, upTo(of(buffer.positions, scope)).hi, true, false)
     return { ...range, overs }
   }
-
-  #place(below_: Expr | undefined, scope: Scope): SymbolicInterval {
-    return below_ ? below(this.of(below_, scope)) : NATURAL
-  }
-
+  const place = (below_: Expr | undefined, scope: Scope): SymbolicInterval =>
+    below_ ? below(of(below_, scope)) : NATURAL
   /**
    * Returns the range of a difference: `offsets[p + 1] - offsets[p]`, the length of a segment, which is at most that of
    * all; or `x - offsets[p]` for the segment p of `x`, the position in the segment. Returns undefined for other
    * differences.
    */
-  #segmentOf(e: Extract<Expr, { kind: 'binary' }>, scope: Scope): Ranged | undefined {
+  const segmentOf = (e: Extract<Expr, { kind: 'binary' }>, scope: Scope): Ranged | undefined => {
     if (e.op !== 'sub') return undefined
-    const [a, b] = [this.#defined(e.a), this.#defined(e.b)]
+    const [a, b] = [defined(e.a), defined(e.b)]
     if (b.kind !== 'load') return undefined
-    const positions = this.#buffers.get(b.buffer)?.positions
+    const positions = buffers.get(b.buffer)?.positions
     const alike = a.kind === 'load' && a.buffer === b.buffer
-    if (!positions || !(alike || this.#isFound(b.index[0]!))) return undefined
-    const overs = oversOf([this.of(a, scope), this.of(b, scope)])
-    return { ...upTo(this.of(alike ? positions : a, scope)), overs }
+    if (!positions || !(alike || isFound(b.index[0]!))) return undefined
+    const overs = oversOf([of(a, scope), of(b, scope)])
+    return { ...upTo(of(alike ? positions : a, scope)), overs }
   }
-
   /** Returns whether the index is the segment that a search found: the one before the first that begins later. */
-  #isFound(index: Expr): boolean {
-    const e = this.#defined(index)
+  const isFound = (index: Expr): boolean => {
+    const e = defined(index)
     if (e.kind !== 'binary' || e.op !== 'sub' || e.b.kind !== 'const') return false
-    const found = this.#defined(e.a)
-    return found.kind === 'search' || (found.kind === 'load' && this.#places.has(found.buffer))
+    const found = defined(e.a)
+    return found.kind === 'search' || (found.kind === 'load' && places.has(found.buffer))
   }
-
-  #defined(e: Expr): Expr {
+  const defined = (e: Expr): Expr => {
     let out = e
     while (out.kind === 'var') {
-      const value = this.lets.get(out.name)
+      const value = lets.get(out.name)
       if (!value) break
       out = value
     }
     return out
   }
-
-  #bounded(e: Expr, range: Ranged, { bounds }: Scope): Ranged {
+  const bounded = (e: Expr, range: Ranged, { bounds }: Scope): Ranged => {
     const said = bounds.size > 0 && e.kind !== 'const' ? bounds.get(keyOf(e)) : undefined
     if (!said) return range
     const lo = said.lo ? (range.knownLo ? end('max', range.lo, said.lo) : said.lo) : range.lo
@@ -212,18 +194,17 @@ export class Ranges {
       overs: range.overs,
     }
   }
-
-  where(cond: Expr, scope: Scope): Scope {
+  const where = (cond: Expr, scope: Scope): Scope => {
     const bounds = new Map(scope.bounds)
     let narrower = false
     const say = (e: Expr, { lo, hi }: Bounds): void => {
-      const range = this.of(e, scope)
+      const range = of(e, scope)
       const implied = (!lo || lo.hi <= range.lo.lo) && (!hi || hi.lo >= range.hi.hi)
       if (implied) return
       narrower = true
       const names: Expr[] = [e]
       for (let x = e; x.kind === 'var'; ) {
-        const value = this.lets.get(x.name)
+        const value = lets.get(x.name)
         if (!value) break
         names.push(value)
         x = value
@@ -241,7 +222,7 @@ export class Ranges {
       }
     }
     const read = (e: Expr): void => {
-      const c = this.#defined(e)
+      const c = defined(e)
       if (c.kind !== 'binary') return
       if (c.op === 'and') {
         read(c.a)
@@ -252,7 +233,7 @@ export class Ranges {
       // a > b is b < a.
       const turned = c.op === 'gt' || c.op === 'ge'
       const [low, high] = turned ? [c.b, c.a] : [c.a, c.b]
-      const [x, y] = [this.of(low, scope), this.of(high, scope)]
+      const [x, y] = [of(low, scope), of(high, scope)]
       const [least, most] = [x.knownLo ? x.lo : undefined, y.knownHi ? y.hi : undefined]
       if (c.op === 'eq') {
         say(low, { lo: y.knownLo ? y.lo : undefined, hi: most })
@@ -266,6 +247,7 @@ export class Ranges {
     read(cond)
     return narrower ? scopeOf(bounds) : scope
   }
+  return { lets, name, iterate, hold, of, where }
 }
 
 const both = (op: 'min' | 'max', a: End | undefined, b: End | undefined): End | undefined =>

@@ -17,7 +17,7 @@ import { targetsOf } from '../../ir/statements/accesses.ts'
 import { allocations } from '../../ir/statements/definitions.ts'
 import type { Kernel3, Launch, Stmt } from '../../ir/statements/loops.ts'
 import { type Body, bodiesOf, exprsOf, piecesOf } from '../../ir/statements/tree.ts'
-import { type Over, overOf, Ranges, type Scope, scopeOf } from './expression-ranges.ts'
+import { type Over, overOf, rangesIn, type Scope, scopeOf } from './expression-ranges.ts'
 import { constantEnd, type End } from './symbolic-ends.ts'
 import { type SymbolicInterval, symbolic } from './symbolic-interval.ts'
 
@@ -97,7 +97,7 @@ export const rangeChecks = memoize((plan: Kernel3): readonly RangeCheck[] => {
     ),
   ]
   for (const { expr, ...of } of counted)
-    for (const over of new Ranges(plan.params, plan.buffers).of(expr, scopeOf()).overs)
+    for (const over of rangesIn(plan.params, plan.buffers).of(expr, scopeOf()).overs)
       add(plan.name, [], of, { ...over, isWord: true })
   for (const step of plan.steps)
     if (step.kind === 'launch') walkLaunch(plan, step, (when, of, over) => add(step.name, when, of, over))
@@ -113,7 +113,7 @@ function walkLaunch(
   const named = new Map<string, Expr>()
   /** Numbers that must be positive for the current statements to run. */
   let when: readonly End[] = []
-  const ranges = new Ranges(plan.params, plan.buffers)
+  const ranges = rangesIn(plan.params, plan.buffers)
   const buffers = [...plan.buffers, ...allocations(launch.body).values()]
   /** Index arrays, whose elements are i32 for any width of the type `index`. */
   const arrays = new Set(

@@ -104,7 +104,7 @@ function isLarge(exprs: readonly Expr[], most: number): boolean {
 }
 
 function sharing(
-  /** Nodes that are evaluated whenever the statement is. */ statement: Stmt,
+  statement: Stmt,
   buffers: ReadonlyMap<string, Buffer>,
   names: Names,
   branches: boolean,

@@ -8,7 +8,7 @@ import { CUDA, isSticky } from './errors.ts'
 import { CudaLibraryCall } from './library-call.ts'
 import { type CudaBuffer, type CudaMemory, FILL, FILL_RANGES, packFill } from './memory.ts'
 import { CudaModule, type LoadedEntry } from './module.ts'
-import { ArgumentBlock, Matrices, packArguments } from './pack-arguments.ts'
+import { type ArgumentBlock, argumentBlock, Matrices, packArguments } from './pack-arguments.ts'
 
 type Grid = readonly [number, number, number]
 
@@ -30,7 +30,7 @@ export class Launcher {
   ) {
     this.#overlap = overlap
     const addressOf = (block: ArrayBuffer): bigint => context.driver.addressOf(block)
-    this.#block = new ArgumentBlock(addressOf)
+    this.#block = argumentBlock(addressOf)
     this.#config = new LaunchConfig(addressOf)
     this.#matrices = new Matrices(context.driver)
   }

@@ -25,51 +25,39 @@ const SCALAR_C_TYPE: Readonly<Record<Dtype, 'int' | 'unsigned' | 'float' | 'doub
   bool: 'int',
 }
 
-export class ArgumentBlock {
-  readonly pointers: BigUint64Array
-  readonly #base: bigint
-  readonly #u64: BigUint64Array
-  readonly #i32: Int32Array
-  readonly #u32: Uint32Array
-  readonly #f32: Float32Array
-  readonly #f64: Float64Array
-  readonly #external = new Set<number>()
+export type ArgumentBlock = ReturnType<typeof argumentBlock>
 
-  /** @param addressOf - Returns the address of a host block that never moves */
-  constructor(addressOf: (block: ArrayBuffer) => bigint) {
-    const slots = new ArrayBuffer(MAX_ARGUMENTS * 8)
-    this.#base = addressOf(slots)
-    this.pointers = BigUint64Array.from({ length: MAX_ARGUMENTS }, (_, i) => this.#base + BigInt(8 * i))
-    this.#u64 = new BigUint64Array(slots)
-    this.#i32 = new Int32Array(slots)
-    this.#u32 = new Uint32Array(slots)
-    this.#f32 = new Float32Array(slots)
-    this.#f64 = new Float64Array(slots)
-  }
-
+export function argumentBlock(addressOf: (block: ArrayBuffer) => bigint) {
+  const external = new Set<number>()
+  const slots = new ArrayBuffer(MAX_ARGUMENTS * 8)
+  const base = addressOf(slots)
+  const pointers = BigUint64Array.from({ length: MAX_ARGUMENTS }, (_, i) => base + BigInt(8 * i))
+  const u64 = new BigUint64Array(slots)
+  const i32 = new Int32Array(slots)
+  const u32 = new Uint32Array(slots)
+  const f32 = new Float32Array(slots)
+  const f64 = new Float64Array(slots)
   /** Sets an argument that is stored at a host address outside of the block. */
-  setExternal(slot: number, address: bigint): void {
-    this.pointers[slot] = address
-    this.#external.add(slot)
+  const setExternal = (slot: number, address: bigint): void => {
+    pointers[slot] = address
+    external.add(slot)
   }
-
   /** Resets all arguments to their slots. */
-  clear(): void {
-    for (const slot of this.#external) this.pointers[slot] = this.#base + BigInt(8 * slot)
-    this.#external.clear()
+  const clear = (): void => {
+    for (const slot of external) pointers[slot] = base + BigInt(8 * slot)
+    external.clear()
   }
-
-  setPointer(slot: number, address: bigint): void {
-    this.#u64[slot] = address
+  const setPointer = (slot: number, address: bigint): void => {
+    u64[slot] = address
   }
-
-  setScalar(slot: number, dtype: Dtype, value: number): void {
+  const setScalar = (slot: number, dtype: Dtype, value: number): void => {
     const type = SCALAR_C_TYPE[dtype]
-    if (type === 'double') this.#f64[slot] = value
-    else if (type === 'float') this.#f32[2 * slot] = value
-    else if (type === 'int') this.#i32[2 * slot] = value
-    else this.#u32[2 * slot] = value
+    if (type === 'double') f64[slot] = value
+    else if (type === 'float') f32[2 * slot] = value
+    else if (type === 'int') i32[2 * slot] = value
+    else u32[2 * slot] = value
   }
+  return { pointers, setExternal, clear, setPointer, setScalar }
 }
 
 /**

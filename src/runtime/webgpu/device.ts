@@ -31,7 +31,7 @@ import { adapterName, capabilities, deviceLimits } from './limits.ts'
 import { Memory } from './memory.ts'
 import { compileModule } from './module.ts'
 import { firstLine, type GpuFailure, Session, validationError } from './session.ts'
-import { Clock, REPEATS_PER_CLOCK, readDeviceClock, timesOf } from './timing.ts'
+import { clockOf, REPEATS_PER_CLOCK, readDeviceClock, timesOf } from './timing.ts'
 
 export class WebGpuDevice extends InOrderDevice implements Device {
   readonly kind = 'webgpu'
@@ -216,7 +216,7 @@ export class WebGpuDevice extends InOrderDevice implements Device {
   ): Promise<number[]> {
     const call = describe(commands)
     const wallTimes: number[] = []
-    const clock = this.features.has('timestamp-query') ? new Clock(this.owner, 2 * repeats) : undefined
+    const clock = this.features.has('timestamp-query') ? clockOf(this.owner, 2 * repeats) : undefined
     try {
       for (let k = 0; k < repeats; k++) {
         const stamps = clock && { querySet: clock.querySet, begin: 2 * k, end: 2 * k + 1 }

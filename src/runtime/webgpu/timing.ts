@@ -7,38 +7,31 @@ const MAX_QUERIES = 4096
 /** Each repeat takes a timestamp before and after it. */
 export const REPEATS_PER_CLOCK = MAX_QUERIES / 2
 
-export class Clock {
-  readonly querySet: GPUQuerySet
-  readonly #resolved: GPUBuffer
-  readonly #staging: GPUBuffer
-
-  constructor(
-    private readonly session: Session,
-    private readonly count: number,
-  ) {
-    const { device } = session
-    this.querySet = device.createQuerySet({ type: 'timestamp', count })
-    const size = 8 * count
-    this.#resolved = device.createBuffer({ size, usage: USAGE.queryResolve | USAGE.copySrc })
-    this.#staging = device.createBuffer({ size, usage: USAGE.mapRead | USAGE.copyDst })
-  }
-
+export function clockOf(session: Session, count: number) {
+  const { device } = session
+  const querySet = device.createQuerySet({ type: 'timestamp', count })
+  const size = 8 * count
+  const resolved = device.createBuffer({ size, usage: USAGE.queryResolve | USAGE.copySrc })
+  const staging = device.createBuffer({ size, usage: USAGE.mapRead | USAGE.copyDst })
   /** Nanoseconds of each timestamp. @param encoder - Commands to submit before the timestamps are read */
-  async read(call: string, encoder = this.session.device.createCommandEncoder()): Promise<BigInt64Array> {
-    encoder.resolveQuerySet(this.querySet, 0, this.count, this.#resolved, 0)
-    encoder.copyBufferToBuffer(this.#resolved, 0, this.#staging, 0, 8 * this.count)
-    this.session.device.queue.submit([encoder.finish()])
-    await this.session.wait(this.#staging.mapAsync(USAGE.mapRead), call)
-    const ticks = new BigInt64Array(this.#staging.getMappedRange().slice(0))
-    this.#staging.unmap()
+  const read = async (
+    call: string,
+    encoder = session.device.createCommandEncoder(),
+  ): Promise<BigInt64Array> => {
+    encoder.resolveQuerySet(querySet, 0, count, resolved, 0)
+    encoder.copyBufferToBuffer(resolved, 0, staging, 0, 8 * count)
+    session.device.queue.submit([encoder.finish()])
+    await session.wait(staging.mapAsync(USAGE.mapRead), call)
+    const ticks = new BigInt64Array(staging.getMappedRange().slice(0))
+    staging.unmap()
     return ticks
   }
-
-  free(): void {
-    this.querySet.destroy()
-    this.#resolved.destroy()
-    this.#staging.destroy()
+  const free = (): void => {
+    querySet.destroy()
+    resolved.destroy()
+    staging.destroy()
   }
+  return { querySet, read, free }
 }
 
 /** Milliseconds between the timestamps of each pair; not positive where the clock is too coarse. */
@@ -47,7 +40,7 @@ export const timesOf = (ticks: BigInt64Array): number[] =>
 
 /** Reads the device's clock in nanoseconds after all submitted work has finished. */
 export async function readDeviceClock(session: Session, call: string): Promise<bigint> {
-  const clock = new Clock(session, 1)
+  const clock = clockOf(session, 1)
   try {
     const encoder = session.device.createCommandEncoder()
     const timestampWrites = { querySet: clock.querySet, endOfPassWriteIndex: 0 }

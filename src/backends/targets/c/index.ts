@@ -6,7 +6,7 @@ import { dimensionOf } from '../../../ir/instructions/hardware-axes.ts'
 import type { Kernel3, Launch } from '../../../ir/statements/loops.ts'
 import { argsOf, type LaunchUse, launchUses } from '../../launch-uses.ts'
 import type { Entry, PrintedModule } from '../../module.ts'
-import { Printer } from '../../print/printer.ts'
+import { type Printer, printerOf } from '../../print/printer.ts'
 import { Mangler, reservedWords } from '../../print/reserved-words.ts'
 import type { Helpers } from '../../print/spellings.ts'
 import type { Target } from '../../target.ts'
@@ -39,7 +39,7 @@ function cModule(plan: Kernel3, uses: readonly LaunchUse[], wide = false): Print
     const mangler = new Mangler(reserved())
     const entry = mangler.unique(launch.name)
     const context = { target: SPELLINGS, mangler, helpers, buffers, param: () => undefined, wide }
-    const printer = new Printer(context, launch)
+    const printer = printerOf(context, launch)
     const args = argsOf(use)
     const parameters = args.map((a) => {
       const name = mangler.name(a.name)

@@ -10,7 +10,7 @@ import { argsOf, launchUses, matricesOf, matrixName } from '../../launch-uses.ts
 import { allocateShared, type SharedMemory } from '../../memory/shared-memory-liveness.ts'
 import type { ArgSpec, Entry, PrintedModule } from '../../module.ts'
 import { newestRequirement } from '../../print/instr-calls.ts'
-import { Printer } from '../../print/printer.ts'
+import { type Printer, printerOf } from '../../print/printer.ts'
 import { Mangler, reservedWords } from '../../print/reserved-words.ts'
 import type { Helpers, Spellings } from '../../print/spellings.ts'
 import type { Target } from '../../target.ts'
@@ -87,7 +87,7 @@ function cudaModule(plan: Kernel3, uses: readonly LaunchUse[], wide = false): Pr
     const names = new Map(matrices.map((m) => [matrixName(m), mangler.unique(`${m.buffer}_matrix`)]))
     const matrix = (m: MatrixUse): string => names.get(matrixName(m))!
     const context = { target, mangler, helpers, buffers, param: () => undefined, matrix, wide }
-    const printer = new Printer(context, launch)
+    const printer = printerOf(context, launch)
     const args = [
       ...argsOf(use),
       ...matrices.map((m): ArgSpec => {

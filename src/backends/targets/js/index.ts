@@ -7,7 +7,7 @@ import { hasBarrier } from '../../../ir/statements/tree.ts'
 import { BLOCK_INDICES } from '../../grid-folding.ts'
 import { argsOf, type LaunchUse, launchUses } from '../../launch-uses.ts'
 import type { Entry, PrintedModule } from '../../module.ts'
-import { Printer } from '../../print/printer.ts'
+import { type Printer, printerOf } from '../../print/printer.ts'
 import { Mangler, reservedWords } from '../../print/reserved-words.ts'
 import type { Helpers } from '../../print/spellings.ts'
 import type { Target } from '../../target.ts'
@@ -38,7 +38,7 @@ function jsModule(plan: Kernel3, uses: readonly LaunchUse[], wide = false): Prin
     const { launch } = use
     const mangler = new Mangler(reserved())
     const entry = mangler.unique(launch.name)
-    const printer = new Printer(
+    const printer = printerOf(
       { target: SPELLINGS, mangler, helpers, buffers, param: () => undefined, scalars, wide },
       launch,
     )
@@ -76,7 +76,7 @@ function functionText(
   const closeLoops = (axes: readonly ThreadAxis[], indent: string): string[] =>
     axes.map((_, k) => `${indent}${'  '.repeat(axes.length - 1 - k)}}`)
   const shared = printer.shared.map(
-    (b) => `const ${printer.ref(b.name).name} = new ${sharedArray(b.dtype)}(${printer.expr(b.shape[0]!)});`,
+    (b) => `const ${printer.refOf(b.name).name} = new ${sharedArray(b.dtype)}(${printer.expr(b.shape[0]!)});`,
   )
   const usedConstants = AXES.filter(isSingle)
     .map(indexName)

@@ -39,50 +39,37 @@ export interface AtomicElement {
   readonly isWholeWord: boolean
 }
 
-export class Elements {
-  readonly #halves: boolean
+export type Elements = ReturnType<typeof elementsOf>
 
-  /** @param hasF16 - The device supports f16 */
-  constructor(hasF16: boolean) {
-    this.#halves = hasF16
-  }
-
-  #isHalf(t: Dtype): boolean {
-    return this.#halves && t === 'f16'
-  }
-
+export function elementsOf(hasF16: boolean) {
+  const halves = hasF16
+  const isHalf = (t: Dtype): boolean => halves && t === 'f16'
   /** Element type of a storage or workgroup array. */
-  type(t: Dtype): string {
-    return this.#isHalf(t) ? 'f16' : WORD[t]
-  }
-
+  const type = (t: Dtype): string => (isHalf(t) ? 'f16' : WORD[t])
   /** Type of an array; `length` in elements, if known. */
-  arrayType({ buffer: { dtype }, atomic, vector }: BufferRef, length?: number): string {
+  const arrayType = ({ buffer: { dtype }, atomic, vector }: BufferRef, length?: number): string => {
     const [element, elementsPerItem] = atomic
-      ? [`atomic<${dtype === 'i32' || dtype === 'i8' ? 'i32' : 'u32'}>`, this.#isHalf(dtype) ? 2 : 1]
+      ? [`atomic<${dtype === 'i32' || dtype === 'i8' ? 'i32' : 'u32'}>`, isHalf(dtype) ? 2 : 1]
       : vector
-        ? [`vec${VECTOR}<${this.type(dtype)}>`, VECTOR]
-        : [this.type(dtype), 1]
+        ? [`vec${VECTOR}<${type(dtype)}>`, VECTOR]
+        : [type(dtype), 1]
     return length === undefined
       ? `array<${element}>`
       : `array<${element}, ${Math.ceil(length / elementsPerItem)}>`
   }
-
   /** Decodes the stored word of an element; `encode` is the inverse. */
-  decode(t: Dtype, word: string): string {
-    if (this.#isHalf(t)) return `f32(${word})`
+  const decode = (t: Dtype, word: string): string => {
+    if (isHalf(t)) return `f32(${word})`
     return t === 'bool' ? `(${word} != 0u)` : t === 'u8' ? `i32(${word})` : word
   }
-
   /** Encodes a value for storage. `exact`: the value needs no rounding. */
-  encode(t: Dtype, value: string, helpers: Helpers, exact = false): string {
-    if (this.#isHalf(t)) return exact ? `f16(${value})` : helperCall(helpers, 'to_f16', value)
+  const encode = (t: Dtype, value: string, helpers: Helpers, exact = false): string => {
+    if (isHalf(t)) return exact ? `f16(${value})` : helperCall(helpers, 'to_f16', value)
     const rounded = round(t, value, helpers)
     return t === 'bool' ? `select(0u, 1u, ${rounded})` : t === 'u8' ? `u32(${rounded})` : rounded
   }
-
-  atomic({ name, buffer: { dtype: t } }: BufferRef, index: string): AtomicElement {
-    if (this.#isHalf(t))
+  const atomic = ({ name, buffer: { dtype: t } }: BufferRef, index: string): AtomicElement => {
+    if (isHalf(t))
       return {
         cell: `${name}[(${index}) >> 1u]`,
         decode: (word, helpers) => helperCall(helpers, 'half_of', word, index),
@@ -91,12 +78,13 @@ export class Elements {
       }
     return {
       cell: `${name}[${index}]`,
-      decode: (word) => (isFloat(t) ? `bitcast<f32>(${word})` : this.decode(t, word)),
+      decode: (word) => (isFloat(t) ? `bitcast<f32>(${word})` : decode(t, word)),
       replace: (_, value, helpers) => {
-        const element = this.encode(t, value, helpers)
+        const element = encode(t, value, helpers)
         return isFloat(t) ? `bitcast<u32>(${element})` : element
       },
       isWholeWord: true,
     }
   }
+  return { type, arrayType, decode, encode, atomic }
 }

@@ -7,7 +7,7 @@ import { BLOCK_INDICES, blockDecode, isMultiDimensional, operand } from '../../g
 import { argsOf, type LaunchUse, launchUses } from '../../launch-uses.ts'
 import type { PrintedModule } from '../../module.ts'
 import { capabilitiesOf } from '../../print/instr-calls.ts'
-import { lengthOf, Printer } from '../../print/printer.ts'
+import { lengthOf, printerOf } from '../../print/printer.ts'
 import { Mangler, reservedWords } from '../../print/reserved-words.ts'
 import type { Helpers } from '../../print/spellings.ts'
 import type { Target } from '../../target.ts'
@@ -44,13 +44,13 @@ function wgslModule(plan: Kernel3, use: LaunchUse, target: Wgsl): PrintedModule 
         ? `(params.${fields.get(name)} != 0u)`
         : `params.${fields.get(name)}`
       : undefined
-  const printer = new Printer(
+  const printer = printerOf(
     { target, mangler, helpers, buffers: new Map(plan.buffers.map((b) => [b.name, b])), param },
     launch,
   )
   const body = printer.body(launch.body, '  ')
   const bindings = use.buffers.map(({ buffer, access }, k) => {
-    const ref = printer.ref(buffer.name)
+    const ref = printer.refOf(buffer.name)
     return `@group(0) @binding(${k}) var<storage, ${access}> ${ref.name}: ${target.elements.arrayType(ref)};`
   })
   const block =
@@ -61,7 +61,7 @@ function wgslModule(plan: Kernel3, use: LaunchUse, target: Wgsl): PrintedModule 
           `@group(0) @binding(${use.buffers.length}) var<uniform> params: Params;`,
         ]
   const shared = printer.shared.map((b) => {
-    const ref = printer.ref(b.name)
+    const ref = printer.refOf(b.name)
     return `var<workgroup> ${ref.name}: ${target.elements.arrayType(ref, lengthOf(b))};`
   })
   const print = (e: Expr): string => printer.expr(e)

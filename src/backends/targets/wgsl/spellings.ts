@@ -4,7 +4,7 @@ import { directionOf, levelOf } from '../../../ir/instructions/hardware-axes.ts'
 import { type Dtype, isBeyondF32, isFloat, isHalf, isInt } from '../../../ir/values/dtype.ts'
 import { decimal } from '../../../ir/values/half.ts'
 import type { BufferRef, Helpers, MathCall, Spellings, VectorRef } from '../../print/spellings.ts'
-import { type AtomicElement, Elements, round, VECTOR } from './elements.ts'
+import { type AtomicElement, type Elements, elementsOf, round, VECTOR } from './elements.ts'
 import { functionCall, helperCall, helperFunction } from './helpers.ts'
 
 const REGISTER: Readonly<Record<Dtype, string>> = {
@@ -177,8 +177,8 @@ const createSpellings = (elements: Elements): Wgsl => ({
   },
 })
 
-const WORDS = createSpellings(new Elements(false))
-const HALVES = createSpellings(new Elements(true))
+const WORDS = createSpellings(elementsOf(false))
+const HALVES = createSpellings(elementsOf(true))
 
 /** Spelling table for devices with or without f16. */
 export const wgsl = (f16: boolean): Wgsl => (f16 ? HALVES : WORDS)
