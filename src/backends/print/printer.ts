@@ -11,7 +11,7 @@ import type { Body } from '../../ir/statements/tree.ts'
 import { computeType, type Dtype, scalarType } from '../../ir/values/dtype.ts'
 import { isBuiltinReducer } from '../../ir/values/monoid.ts'
 import { callText, typeText } from './instr-calls.ts'
-import { ExprPrinter, isScalar, type PrintContext } from './print-exprs.ts'
+import { exprPrinter, isScalar, type PrintContext } from './print-exprs.ts'
 import type { BufferRef, VectorRef } from './spellings.ts'
 
 export type Printer = ReturnType<typeof printerOf>
@@ -28,10 +28,10 @@ export function printerOf(context: PrintContext, launch: Launch) {
   >()
   const c = context
   const target = context.target
-  const exprs = new ExprPrinter(context, launch)
+  const exprs = exprPrinter(context, launch)
   const exact = exactNarrowing(launch.body)
-  const expr = (e: Expr): string => exprs.text(e)
-  const refOf = (name: string): BufferRef => exprs.ref(name)
+  const expr = (e: Expr): string => exprs.textIn(e)
+  const refOf = (name: string): BufferRef => exprs.refText(name)
   /** Header of a loop over an `index` from 0 to `extent`. */
   const forHeader = (name: string, extent: Expr): string =>
     (exprs.wide ?? target).forHeader(name, expr(extent))
@@ -181,7 +181,7 @@ export function printerOf(context: PrintContext, launch: Launch) {
     const value = isExact ? expr(stored) : rounded(expr(stored), dtype)
     if (isScalar(ref.buffer)) return `${ref.name} = ${value};`
     const indexText = expr(index[0]!)
-    const narrowRef = exprs.narrowArray(ref)
+    const narrowRef = exprs.narrowed(ref)
     if (!narrowRef) return `${ref.name}[${indexText}] = ${value};`
     return target.store(narrowRef, indexText, value, c.helpers, exact.is(stored, dtype))
   }

@@ -103,12 +103,7 @@ function isLarge(exprs: readonly Expr[], most: number): boolean {
   return written > 2 * nodes.size
 }
 
-function sharing(
-  statement: Stmt,
-  buffers: ReadonlyMap<string, Buffer>,
-  names: Names,
-  branches: boolean,
-) {
+function sharing(statement: Stmt, buffers: ReadonlyMap<string, Buffer>, names: Names, branches: boolean) {
   const use = (e: Expr): void => {
     uses.set(e, (uses.get(e) ?? 0) + 1)
   }

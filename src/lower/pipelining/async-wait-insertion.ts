@@ -16,7 +16,7 @@ import { loopsOf } from '../../ir/statements/definitions.ts'
 import type { For, Kernel2, Stmt } from '../../ir/statements/loops.ts'
 import { when } from '../../ir/statements/statement-builders.ts'
 import { type Body, bodiesOf, mapBodies, walkStmts, withBody } from '../../ir/statements/tree.ts'
-import { BLOCK_BARRIER, type Preheader, TransactionBarrier, withPreheaders } from './transaction-barriers.ts'
+import { BLOCK_BARRIER, type Preheader, transactionBarrier, withPreheaders } from './transaction-barriers.ts'
 
 export function insertAsyncWaits(kernel: Kernel2): Kernel2 {
   const names = namesOf(kernel)
@@ -80,7 +80,7 @@ function awaitInsertion(top: Stmt, names: Names) {
   const transactionRound = (s: Stmt, [instr]: readonly Instr[]): Body => {
     const [loop] = loopsOf([s])
     invariant(instr && loop, 'an instruction is a loop')
-    const round = new TransactionBarrier(instr, [s], 1, loop, top, names)
+    const round = transactionBarrier(instr, [s], 1, loop, top, names)
     preheaders.push(...round.preheaders)
     const one = int(0)
     return [

@@ -46,7 +46,7 @@ import { asynchronousInstrs } from './async-wait-insertion.ts'
 import { blockInvariantCopies } from './cluster-multicast.ts'
 import { splitCopy } from './copy-in-flight.ts'
 import { loopCursor, sequenceCursor } from './pipeline-cursor.ts'
-import { BLOCK_BARRIER, type Preheader, TransactionBarrier, withPreheaders } from './transaction-barriers.ts'
+import { BLOCK_BARRIER, type Preheader, transactionBarrier, withPreheaders } from './transaction-barriers.ts'
 
 export function injectSoftwarePipelines(kernel: Kernel2): Kernel2 {
   const names = namesOf(kernel)
@@ -145,7 +145,7 @@ function expandLoop(
       if (loop.guards.length > 0 && !canRunUnconditionally(copies, statements, i)) rejectConditions(loop, i)
       const together = blockInvariantCopies(copies, loop, top, memory)
       if (together && sequence) rejectCluster(loop)
-      return new TransactionBarrier(i, copies, stages, loop, top, names, together, sequence !== undefined)
+      return transactionBarrier(i, copies, stages, loop, top, names, together, sequence !== undefined)
     })
   const groups = kinds.filter((i) => !i.asynchronous?.mbarrier)
   const ordered = statements.every((s) => asynchronousInstrs(s).length > 0) ? orderedInstr(rest) : undefined

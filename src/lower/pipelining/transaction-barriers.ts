@@ -45,128 +45,106 @@ export const withPreheaders = (body: Body, preheaders: readonly Preheader[]): Bo
 
 export const BLOCK_BARRIER: Stmt = barrier()
 
-export class TransactionBarrier {
-  readonly #bytes: number
-  readonly #barriers: Buffer
-  /** Number of iterations in earlier runs of the loop; undefined if it runs once. */
-  readonly #earlierRounds: Buffer | undefined
-  readonly #setup: Body
-  readonly #outermost: For | undefined
-  /** Block-invariant copies of a cluster, and one barrier per stage that signals that the stage is free; undefined without multicast. */
-  readonly #multicast: { readonly copies: BlockInvariantCopies; readonly free: Buffer } | undefined
-
-  /**
-   * `copies`: the copies of one iteration of `loop` in the nest `top`, all completing like `instr`. `numbered`: the caller numbers the
-   * iterations through all runs of the loop.
-   */
-  constructor(
-    private readonly instr: Instr,
-    copies: Body,
-    private readonly stages: number,
-    loop: For,
-    top: Stmt,
-    names: Names,
-    multicast?: BlockInvariantCopies,
-    numbered = false,
-  ) {
-    const barriers = (name: string): Buffer =>
-      local(names.fresh(name), 'u32', [int(stages), int(WORDS)], 'shared')
-    this.#multicast = multicast && { copies: multicast, free: barriers('free') }
-    this.#bytes = transactionBytes(copies, instr, top)
-    this.#barriers = barriers('arrived')
-    const around = findLoop([top], loop.var)?.path ?? []
-    this.#outermost = around.find((l) => l.mode.kind !== 'bind')
-    const before = this.#outermost && !numbered ? local(names.fresh('rounds'), 'i32') : undefined
-    this.#earlierRounds = before
-    this.#setup = [
-      ...this.#initialized(this.#barriers, 1),
-      ...(this.#multicast ? this.#initialized(this.#multicast.free, this.#multicast.copies.cluster) : []),
-      ...barrierInitFence(instr),
-      ...(this.#multicast ? [] : [BLOCK_BARRIER]),
-      ...(before ? [alloc(before), set(before, int(0))] : []),
-    ]
-  }
-
-  /**
-   * Initialisation before the loop, or in a preheader if a serial loop encloses it. In a cluster, a run begins with a cluster barrier,
-   * because the stages of all blocks must be free.
-   */
-  get setup(): Body {
-    const initialized = this.#outermost ? [] : this.#setup
-    return this.#multicast ? [...initialized, barrier({ cluster: true })] : initialized
-  }
-  get preheaders(): readonly Preheader[] {
-    return this.#outermost ? [{ loop: this.#outermost.var, statements: this.#setup }] : []
-  }
-
-  #initialized(barriers: Buffer, arrivals: number): Body {
-    return [
-      alloc(barriers),
-      ...Array.from({ length: this.stages }, (_, k) =>
-        barrierInit(this.instr, this.#place(int(k), barriers), arrivals),
-      ),
-    ]
-  }
-
+/**
+ * `copies`: the copies of one iteration of `loop` in the nest `top`, all completing like `instr`. `numbered`: the caller numbers the
+ * iterations through all runs of the loop.
+ */
+export function transactionBarrier(
+  instr: Instr,
+  copies: Body,
+  stages: number,
+  loop: For,
+  top: Stmt,
+  names: Names,
+  multicast?: BlockInvariantCopies,
+  numbered = false,
+) {
+  const initialized = (barriers: Buffer, arrivals: number): Body => [
+    alloc(barriers),
+    ...Array.from({ length: stages }, (_, k) => barrierInit(instr, placeOf(int(k), barriers), arrivals)),
+  ]
   /** Returns the copies of the k-th iteration of this run, with their barriers. */
-  start(copies: Body, k: Expr): Body {
-    const round = this.#round(k)
-    const place = this.#place(round)
-    const multicast = this.#multicast
+  const start = (copies: Body, k: Expr): Body => {
+    const round = roundOf(k)
+    const place = placeOf(round)
     return rewriteStmts(copies, {
       stmt: (s) => {
-        if (!isTransactionCopy(s, this.instr)) return undefined
-        if (!multicast?.copies.includes(s)) return withSignals(s, place)
-        const { cluster, rank } = multicast.copies
-        const turn = this.#owningBlock(round, cluster)
-        const phase = mod(add(div(round, int(this.stages)), int(1)), int(2))
-        const all = barrierWait(this.instr, this.#place(round, multicast.free), phase)
+        if (!isTransactionCopy(s, instr)) return undefined
+        if (!shared?.copies.includes(s)) return withSignals(s, place)
+        const { cluster, rank } = shared.copies
+        const turn = owningBlock(round, cluster)
+        const phase = mod(add(div(round, int(stages)), int(1)), int(2))
+        const all = barrierWait(instr, placeOf(round, shared.free), phase)
         return [
-          ...this.#afterFirstUse(round, [when(eq(rank, turn), [all])]),
+          ...afterFirstUse(round, [when(eq(rank, turn), [all])]),
           withSignals(s, { ...place, multicast: { cluster, turn } }),
         ]
       },
     })
   }
-
   /** Signals before the copies of iteration k that this block is done with its stage. */
-  release(k: Expr): Body {
-    if (!this.#multicast) return []
-    const { copies, free } = this.#multicast
-    const round = this.#round(k)
-    const owner = this.#owningBlock(round, copies.cluster)
-    return this.#afterFirstUse(round, [barrierArrive(this.instr, this.#place(round, free), owner)])
+  const release = (k: Expr): Body => {
+    if (!shared) return []
+    const { copies, free } = shared
+    const round = roundOf(k)
+    const owner = owningBlock(round, copies.cluster)
+    return afterFirstUse(round, [barrierArrive(instr, placeOf(round, free), owner)])
   }
-
-  #owningBlock = (round: Expr, cluster: number): Expr => mod(mod(round, int(this.stages)), int(cluster))
-
   /** Returns `body` under the condition that the stage was used before. */
-  #afterFirstUse(round: Expr, body: Body): Body {
-    const cond = lt(int(this.stages - 1), round)
+  const afterFirstUse = (round: Expr, body: Body): Body => {
+    const cond = lt(int(stages - 1), round)
     if (cond.kind === 'const') return cond.value !== 0 ? body : []
     return [when(cond, body)]
   }
-
-  expect = (k: Expr): InstrCall => expectBytes(this.instr, this.#place(this.#round(k)), this.#bytes)
-
-  wait(k: Expr): InstrCall {
-    const round = this.#round(k)
-    return barrierWait(this.instr, this.#place(round), mod(div(round, int(this.stages)), int(2)))
+  const wait = (k: Expr): InstrCall => {
+    const round = roundOf(k)
+    return barrierWait(instr, placeOf(round), mod(div(round, int(stages)), int(2)))
   }
-
   /** Counts the iterations of a finished run. */
-  end(rounds: Expr): Body {
-    const before = this.#earlierRounds
-    return before ? [BLOCK_BARRIER, set(before, add(load(before.name, [int(0)]), max(rounds, int(0))))] : []
-  }
-
-  #round(k: Expr): Expr {
+  const end = (rounds: Expr): Body =>
+    earlierRounds
+      ? [BLOCK_BARRIER, set(earlierRounds, add(load(earlierRounds.name, [int(0)]), max(rounds, int(0))))]
+      : []
+  const roundOf = (k: Expr): Expr => {
     // `max` shows that the number is nonnegative, so division needs no flooring.
-    return this.#earlierRounds ? add(max(load(this.#earlierRounds.name, [int(0)]), int(0)), k) : k
+    return earlierRounds ? add(max(load(earlierRounds.name, [int(0)]), int(0)), k) : k
   }
-
-  #place(round: Expr, barriers = this.#barriers): BufferElement {
-    return { buffer: barriers.name, index: [mod(round, int(this.stages)), int(0)] }
+  const placeOf = (round: Expr, barriers = arrived): BufferElement => ({
+    buffer: barriers.name,
+    index: [mod(round, int(stages)), int(0)],
+  })
+  const owningBlock = (round: Expr, cluster: number): Expr => mod(mod(round, int(stages)), int(cluster))
+  const expect = (k: Expr): InstrCall => expectBytes(instr, placeOf(roundOf(k)), bytes)
+  const barriers = (name: string): Buffer =>
+    local(names.fresh(name), 'u32', [int(stages), int(WORDS)], 'shared')
+  /** Block-invariant copies of a cluster, and one barrier per stage that signals that the stage is free; undefined without multicast. */
+  const shared = multicast && { copies: multicast, free: barriers('free') }
+  const bytes = transactionBytes(copies, instr, top)
+  const arrived = barriers('arrived')
+  const around = findLoop([top], loop.var)?.path ?? []
+  const outermost = around.find((l) => l.mode.kind !== 'bind')
+  /** Number of iterations in earlier runs of the loop; undefined if it runs once. */
+  const earlierRounds = outermost && !numbered ? local(names.fresh('rounds'), 'i32') : undefined
+  const once: Body = [
+    ...initialized(arrived, 1),
+    ...(shared ? initialized(shared.free, shared.copies.cluster) : []),
+    ...barrierInitFence(instr),
+    ...(shared ? [] : [BLOCK_BARRIER]),
+    ...(earlierRounds ? [alloc(earlierRounds), set(earlierRounds, int(0))] : []),
+  ]
+  const inPlace = outermost ? [] : once
+  return {
+    /**
+     * Initialisation before the loop, or in a preheader if a serial loop encloses it. In a cluster, a run begins with a cluster barrier,
+     * because the stages of all blocks must be free.
+     */
+    setup: shared ? [...inPlace, barrier({ cluster: true })] : inPlace,
+    preheaders: outermost ? [{ loop: outermost.var, statements: once }] : [],
+    expect,
+    start,
+    release,
+    wait,
+    end,
   }
 }
 
