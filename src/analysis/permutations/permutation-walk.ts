@@ -42,8 +42,6 @@ interface Use {
 
 type Lets = ReadonlyMap<string, Expr>
 
-export type PermutationWalk = ReturnType<typeof permutationWalk>
-
 export function permutationWalk(
   /**
    * @param only an iteration to restrict the traversal to: other code counts only if it decides which of the
