@@ -141,28 +141,20 @@ export function reportRejectedDefault(call: Call, { rejectedDefault }: Scheduled
 
 /** A kernel of a program, with the schedule that a call requests for a kind of device. */
 export class KernelRequest {
-  readonly call: Call
-  readonly program: SptProgram
-  readonly kind: DeviceKind
   /** The unscheduled kernel. */
   readonly source: Kernel
-  readonly requested: ScheduleCall | undefined
   /** True if data, sizes or the device select the schedule. */
   readonly isSelected: boolean
   #fixed: ScheduledKernel | undefined
 
   constructor(
-    call: Call,
-    program: SptProgram,
-    kind: DeviceKind,
-    requested: ScheduleCall | undefined,
+    readonly call: Call,
+    readonly program: SptProgram,
+    readonly kind: DeviceKind,
+    readonly requested: ScheduleCall | undefined,
     { path, isSelecting }: { readonly path: string; readonly isSelecting: boolean },
   ) {
-    this.call = call
-    this.program = program
-    this.kind = kind
     this.source = selectKernel(program, call, path)
-    this.requested = requested
     this.isSelected = isSelecting && isDispatched(this.source, requested)
   }
 

@@ -22,14 +22,17 @@ const sum = <T>(xs: Iterable<T>, measure: (x: T) => number): number => {
 const waveCount = (l: LaunchWork): number => Math.max(1, (l.blocks * l.threads) / CONCURRENT_THREADS)
 
 class TermSource {
-  readonly work: KernelWork
   readonly launches: readonly LaunchWork[]
   /** Slots in which the sparse operand is stored, divided by its elements. */
   readonly padding: number
   readonly #bytes: ReadonlyMap<string, number>
 
-  constructor(kernel: Kernel2, work: KernelWork, structure: Structure, statistics: MatrixStatistics | null) {
-    this.work = work
+  constructor(
+    kernel: Kernel2,
+    readonly work: KernelWork,
+    structure: Structure,
+    statistics: MatrixStatistics | null,
+  ) {
     // Launches without statements do not run.
     this.launches = work.launches.filter((l) => l.statements > 0)
     this.#bytes = new Map(

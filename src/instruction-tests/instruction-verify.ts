@@ -19,18 +19,15 @@ export interface Verdict {
 
 /** Runs instruction tests. The device is opened on demand, because a wrong instruction may break it. */
 export class InstructionVerifier {
-  readonly #open: () => Promise<Device>
   #device: Device | undefined
   /** Name of the instruction that faulted; after some faults the process cannot use the device again. */
   #faulted: string | undefined
 
-  constructor(open: () => Promise<Device>) {
-    this.#open = open
-  }
+  constructor(private readonly open: () => Promise<Device>) {}
 
   /** Opens the device. Throws SptError if there is none. */
   async device(): Promise<Device> {
-    this.#device ??= await this.#open()
+    this.#device ??= await this.open()
     return this.#device
   }
 

@@ -36,14 +36,12 @@ export async function readJson(
 
 export class JsonReader {
   private offset = 0
-  private readonly text: string
-  private readonly reject: (what: string) => never
 
   /** `reject` throws; its argument completes a sentence that states the defect. */
-  constructor(text: string, reject: (what: string) => never) {
-    this.text = text
-    this.reject = reject
-  }
+  constructor(
+    private readonly text: string,
+    private readonly reject: (what: string) => never,
+  ) {}
 
   /** Reads an object; `member` must read the value of each key. */
   object(member: (key: string) => void): void {

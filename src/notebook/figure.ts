@@ -5,15 +5,13 @@ import { CellOutput, type MimeBundle } from './display.ts'
 
 /** A drawing. */
 export class Figure extends CellOutput {
-  /** The text of an SVG file. */
-  readonly svg: string
-  /** Text alternative for screen readers. */
-  readonly title: string
-
-  constructor(svg: string, title: string) {
+  constructor(
+    /** The text of an SVG file. */
+    readonly svg: string,
+    /** Text alternative for screen readers. */
+    readonly title: string,
+  ) {
     super()
-    this.svg = svg
-    this.title = title
   }
 
   /**

@@ -14,20 +14,22 @@ export interface TextOptions {
 
 class Text extends CellOutput {
   readonly #text: string
-  readonly #language: Language
   readonly #hiddenLines: number
 
-  constructor(text: string, language: Language, { limit = 60 }: TextOptions) {
+  constructor(
+    text: string,
+    private readonly language: Language,
+    { limit = 60 }: TextOptions,
+  ) {
     super()
     const lines = text.trimEnd().split('\n')
     this.#text = lines.slice(0, limit).join('\n')
     this.#hiddenLines = Math.max(0, lines.length - limit)
-    this.#language = language
   }
 
   override html(): string {
     const note = this.#hiddenLines > 0 ? `\n<p>${this.#hiddenText()}</p>` : ''
-    return `<pre><code>${highlight(this.#text, this.#language)}</code></pre>${note}`
+    return `<pre><code>${highlight(this.#text, this.language)}</code></pre>${note}`
   }
 
   override toString(): string {

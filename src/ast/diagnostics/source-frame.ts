@@ -18,11 +18,9 @@ const MAX_LINE_WIDTH = 160
 /** A source cut into lines; `\n` and `\r\n` end one. */
 export class SourceText {
   readonly length: number
-  private readonly text: string
   private readonly starts: number[] = [0]
 
-  constructor(text: string) {
-    this.text = text
+  constructor(private readonly text: string) {
     this.length = text.length
     for (let p = text.indexOf('\n'); p >= 0; p = text.indexOf('\n', p + 1)) this.starts.push(p + 1)
   }

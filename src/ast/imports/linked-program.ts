@@ -83,14 +83,12 @@ export class Extensions {
   /** For each extension, the choice of the same name that would be visible in its file without it. */
   readonly bases = new Map<ast.Dispatch, ast.Dispatch>()
   readonly #resolved = new Set<ast.KernelSchedule>()
-  readonly #files: ReadonlyMap<string, ast.File>
-  readonly #attached: SchedulesByFile
-  readonly #problems: Diagnostic[]
 
-  constructor(files: ReadonlyMap<string, ast.File>, attached: SchedulesByFile, problems: Diagnostic[]) {
-    this.#files = files
-    this.#attached = attached
-    this.#problems = problems
+  constructor(
+    private readonly files: ReadonlyMap<string, ast.File>,
+    private readonly attached: SchedulesByFile,
+    private readonly problems: Diagnostic[],
+  ) {
     for (const kernels of attached.values())
       for (const [kernel, declarations] of kernels) for (const s of declarations) this.#resolve(s, kernel)
   }
@@ -111,9 +109,9 @@ export class Extensions {
     if (s.kind !== 'choice' || s.by !== 'rules' || !s.isExtension || this.#resolved.has(s)) return
     this.#resolved.add(s)
     const path = s.span.source
-    const declared = [...visibleFiles(this.#files.get(path)!, path, kernel)]
+    const declared = [...visibleFiles(this.files.get(path)!, path, kernel)]
       .filter((from) => from !== path)
-      .flatMap((from) => this.#attached.get(from)?.get(kernel) ?? [])
+      .flatMap((from) => this.attached.get(from)?.get(kernel) ?? [])
       .filter((d) => d.name.name === s.name.name)
     for (const d of declared) this.#resolve(d, kernel)
     // Files may import each other: an extension finds only choices that are resolved already.
@@ -123,7 +121,7 @@ export class Extensions {
     const [base] = this.latest(resolved)
     if (base?.kind === 'choice' && base.by === 'rules') this.bases.set(s, base)
     else
-      this.#problems.push({
+      this.problems.push({
         code: 'link/nothing-to-extend',
         message: base
           ? `\`${s.kernel.name}.${s.name.name}\` is a ${base.kind === 'choice' ? 'search space' : base.kind}, not a dispatch (choose)`

@@ -38,13 +38,11 @@ export class Writable {
 /** Walks the tree of slots and the comments together; both are in source order. */
 export class Attacher {
   private next = 0
-  private readonly text: string
-  private readonly comments: readonly Comment[]
 
-  constructor(text: string, comments: readonly Comment[]) {
-    this.text = text
-    this.comments = comments
-  }
+  constructor(
+    private readonly text: string,
+    private readonly comments: readonly Comment[],
+  ) {}
 
   /**
    * Attaches the comments of a whole file. Blank lines before declarations are not recorded, because the printer always

@@ -21,7 +21,6 @@ interface Condensed {
 
 /** Builds condensed text; its methods are called with increasing offsets. */
 class Condenser {
-  readonly #source: string
   readonly #kept: string[] = []
   readonly #at: Uint32Array
   #length = 0
@@ -29,14 +28,13 @@ class Condenser {
   #from = 0
   readonly #ends: number[] = []
 
-  constructor(source: string) {
-    this.#source = source
+  constructor(private readonly source: string) {
     this.#at = new Uint32Array(source.length + 1)
   }
 
   #keep(until: number): void {
     for (let p = this.#from; p < until; p++) this.#at[this.#length++] = p
-    if (until > this.#from) this.#kept.push(this.#source.slice(this.#from, until))
+    if (until > this.#from) this.#kept.push(this.source.slice(this.#from, until))
     this.#from = until
   }
 
@@ -53,19 +51,18 @@ class Condenser {
     if (end === start + 1) return
     this.#keep(start)
     this.#at[this.#length++] = start
-    this.#kept.push(this.#source[start] === '\n' ? '\n' : ' ')
+    this.#kept.push(this.source[start] === '\n' ? '\n' : ' ')
     this.#from = end
   }
 
   /** Marks the end of a declaration at its outermost closing brace; the braces of imports do not end one. */
   declared(end: number): void {
-    if (!/^\s*from\b/.test(this.#source.slice(end, end + 16)))
-      this.#ends.push(this.#length + end - this.#from)
+    if (!/^\s*from\b/.test(this.source.slice(end, end + 16))) this.#ends.push(this.#length + end - this.#from)
   }
 
   end(): Condensed {
-    this.#keep(this.#source.length)
-    this.#at[this.#length] = this.#source.length
+    this.#keep(this.source.length)
+    this.#at[this.#length] = this.source.length
     const text = this.#kept.join('')
     const starts = [0, ...this.#ends]
     return {

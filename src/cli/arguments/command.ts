@@ -53,47 +53,37 @@ export const NUMBER = /^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$/i
 
 /** One call of a command. */
 export class Call {
-  readonly command: string
-  readonly args: readonly string[]
   /** Reports go here: to standard error if results go to standard output. */
   readonly io: Io
-  readonly #outputs: Io
-  readonly #options: ReadonlyMap<string, readonly string[]>
-  readonly #declared: readonly OptionSpec[]
 
   constructor(
-    command: string,
-    args: readonly string[],
-    options: ReadonlyMap<string, readonly string[]>,
-    io: Io,
-    specs: readonly OptionSpec[] = [],
+    readonly command: string,
+    readonly args: readonly string[],
+    private readonly options: ReadonlyMap<string, readonly string[]>,
+    private readonly outputs: Io,
+    private readonly declared: readonly OptionSpec[] = [],
   ) {
-    this.command = command
-    this.args = args
-    this.#options = options
-    this.#declared = specs
-    this.#outputs = io
-    this.io = this.standardOutputs.length > 0 ? reportOnStderr(io) : io
+    this.io = this.standardOutputs.length > 0 ? reportOnStderr(outputs) : outputs
   }
 
   /** True if the option was given. */
   flag(name: string): boolean {
-    return this.#options.has(name)
+    return this.options.has(name)
   }
 
   /** The value of an option that can be given once. */
   one(name: string): string | undefined {
-    return this.#options.get(name)?.[0]
+    return this.options.get(name)?.[0]
   }
 
   many(name: string): readonly string[] {
-    return this.#options.get(name) ?? []
+    return this.options.get(name) ?? []
   }
 
   /** @throws UsageError for options without effect */
   checkCombinations(): void {
     const isGiven = (name: string): boolean => this.flag(name)
-    for (const option of this.#declared) {
+    for (const option of this.declared) {
       const name = longName(option)
       if (!isGiven(name)) continue
       const blocking = option.without?.find(isGiven)
@@ -101,7 +91,7 @@ export class Call {
         this.reject(`--${name} has no effect with --${blocking}`, { expected: `--${blocking}, or --${name}` })
       const owners = option.with
       if (!owners || owners.some(isGiven)) continue
-      const owner = this.#declared.find((d) => owners.includes(longName(d)))!
+      const owner = this.declared.find((d) => owners.includes(longName(d)))!
       this.reject(`--${name} has no effect without --${owners.join(' or --')}`, {
         expected: `${owner.flags} ${option.flags}`,
       })
@@ -112,7 +102,7 @@ export class Call {
   files(access: 'read' | 'written' | 'update'): PathArgument[] {
     const isMatch = ({ file }: OptionSpec): boolean =>
       access === 'written' ? file === 'write' || file === 'update' : file === access
-    return this.#declared.filter(isMatch).flatMap((o) =>
+    return this.declared.filter(isMatch).flatMap((o) =>
       this.many(longName(o)).map((text) => ({
         typed: `--${longName(o)} ${text}`,
         path: o.flags.includes('NAME=') ? text.slice(equalsIn(text) + 1) : text,
@@ -132,7 +122,7 @@ export class Call {
 
   /** Writes a text to a file, or to standard output or error by its path. @throws SptError `io/…` */
   write(path: string, text: string): Promise<void> {
-    return writeText(this.#outputs, path, text)
+    return writeText(this.outputs, path, text)
   }
 
   /** Value of an option that takes one of these words. @throws UsageError */

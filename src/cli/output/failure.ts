@@ -122,11 +122,9 @@ type UsageProblem = Pick<Diagnostic, 'message'> &
 /** An error of the command line, with exit code 2; all other errors that users cause have 1. */
 export class UsageError extends Error {
   override readonly name = 'UsageError'
-  readonly problem: UsageProblem
 
-  constructor(problem: UsageProblem) {
+  constructor(readonly problem: UsageProblem) {
     super(problem.message)
-    this.problem = problem
   }
 }
 

@@ -21,20 +21,19 @@ export const PHASES = {
 export type Phase = keyof typeof PHASES
 
 export class PhaseTimer {
-  readonly #io: Io
   readonly #times = new Map<Phase, number>()
-  #now: Phase
   #since = performance.now()
 
-  constructor(first: Phase, io: Io) {
-    this.#io = io
-    this.#now = first
-    this.#say(first)
+  constructor(
+    private now: Phase,
+    private readonly io: Io,
+  ) {
+    this.#say(now)
   }
 
   begin(phase: Phase): void {
     this.#end()
-    this.#now = phase
+    this.now = phase
     this.#say(phase)
   }
 
@@ -48,13 +47,13 @@ export class PhaseTimer {
 
   #end(): void {
     const now = performance.now()
-    this.#times.set(this.#now, (this.#times.get(this.#now) ?? 0) + now - this.#since)
+    this.#times.set(this.now, (this.#times.get(this.now) ?? 0) + now - this.#since)
     this.#since = now
-    this.#io.progress?.('')
+    this.io.progress?.('')
   }
 
   #say(phase: Phase): void {
-    this.#io.progress?.(`${PHASES[phase][0]} …`)
+    this.io.progress?.(`${PHASES[phase][0]} …`)
   }
 }
 

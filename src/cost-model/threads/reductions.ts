@@ -18,15 +18,13 @@ interface Synchronisation {
 
 /** Adds the writes and exchanges of reductions to the sums of a launch. */
 export class Reductions {
-  readonly #structure: Structure
   readonly #updates: AtomicUpdates
 
   constructor(
     private readonly accesses: Accesses,
-    structure: Structure,
+    private readonly structure: Structure,
     private readonly sums: LaunchSums,
   ) {
-    this.#structure = structure
     this.#updates = new AtomicUpdates(structure)
   }
 
@@ -109,7 +107,7 @@ export class Reductions {
       walkExpr(e, (x) => {
         if (x.kind === 'search') search ??= x
       })
-    return search && this.#structure.lengths.get(search.buffer)
+    return search && this.structure.lengths.get(search.buffer)
   }
 }
 

@@ -53,7 +53,6 @@ export function workOf(kernel: Kernel2, structure: Structure): KernelWork {
 }
 
 class Walk {
-  readonly #structure: Structure
   readonly #sums = new LaunchSums()
   readonly #accesses: Accesses
   readonly #reductions: Reductions
@@ -64,15 +63,17 @@ class Walk {
   /** Steps of searches that the loop over a chunk makes once, before it. */
   #hoistedProbes = 0
 
-  constructor(buffers: ReadonlyMap<string, Buffer>, structure: Structure) {
-    this.#structure = structure
+  constructor(
+    buffers: ReadonlyMap<string, Buffer>,
+    private readonly structure: Structure,
+  ) {
     this.#accesses = new Accesses(buffers, structure, this.#sums, () => this.#threadsOfBlock())
     this.#reductions = new Reductions(this.#accesses, structure, this.#sums)
   }
 
   launch(top: For): LaunchWork {
     this.#cooperating = cooperatingThreads(top)
-    const serial = stepsOf(this.#stmt(top, rootPlace(this.#structure)))
+    const serial = stepsOf(this.#stmt(top, rootPlace(this.structure)))
     return { ...this.#sums, blocks: this.#blocks, threads: this.#threadsOfBlock(), serial }
   }
 
@@ -107,11 +108,11 @@ class Walk {
   #split(segments: readonly Segment[], p: Place, visit: (p: Place) => Row): Row {
     const segment = segments.find((s) => !p.lengths.has(s.key))
     if (!segment) return visit(p)
-    const lengths = this.#structure.lengths.get(segment.offsets)
+    const lengths = this.structure.lengths.get(segment.offsets)
     const cases = lengths?.bins ?? []
     // Threads of a warp and of a block wait for the one with the longest segment.
     const groups = distinctValues(p.lanes, segment.vars)
-    const longestOf = this.#structure.meanMaxima.get(segment.offsets)
+    const longestOf = this.structure.meanMaxima.get(segment.offsets)
     const [inWarp, inBlock] = [
       longestOverMean(longestOf, groups.warp),
       longestOverMean(longestOf, groups.block),
@@ -150,7 +151,7 @@ class Walk {
     const sharers = s.cooperative ? threadCount(p.frames) * this.#cooperating : 1
     const times = (p.times * extent * share) / sharers
     const starts = s.reduce ? p.starts : (p.starts * extent * share) / sharers
-    countBranches(this.#sums, this.#structure, s, p, extent, share / sharers)
+    countBranches(this.#sums, this.structure, s, p, extent, share / sharers)
     const frame = frameOf(s, (extent * share) / sharers, times)
     const outerProbes = this.#hoistedProbes
     this.#hoistedProbes = 0

@@ -73,14 +73,14 @@ export function coordMap(m: Ast.CoordMap, which: 'map' | 'inverse', at: MapPlace
 /** Positions of coordinates in lists, derived from the map's expressions for the list and the axes above it. */
 class ListPositions {
   readonly positions = new Map<string, string>()
-  readonly #map: Ast.CoordMap
-  readonly #at: MapPlace
   readonly #scope: FormatScope
   readonly #around: string[] = []
 
-  constructor(map: Ast.CoordMap, at: MapPlace, scope: FormatScope) {
-    this.#map = map
-    this.#at = at
+  constructor(
+    private readonly map: Ast.CoordMap,
+    private readonly at: MapPlace,
+    scope: FormatScope,
+  ) {
     this.#scope =
       typeof at.queries === 'string'
         ? scope
@@ -88,7 +88,7 @@ class ListPositions {
   }
 
   coordinate(k: number): Expr | null {
-    return integerAt(this.#map.to[k]!, namesAt(this.#scope), 'a coordinate')
+    return integerAt(this.map.to[k]!, namesAt(this.#scope), 'a coordinate')
   }
 
   /**
@@ -96,7 +96,7 @@ class ListPositions {
    * position.
    */
   #position(name: string, span: Span): Expr | null {
-    const { queries, to } = this.#at
+    const { queries, to } = this.at
     const list = this.#scope.lists?.find((l) => l.name === name)
     if (typeof queries === 'string' || !list) return null
     if (this.#around.includes(name))

@@ -115,12 +115,9 @@ export function givenArgument(e: Ast.Expr, p: FormatParam, format: AnyFormat): s
 /** The queries of one scope, each once and after the queries that it uses. */
 export class Queries {
   readonly list: Query[] = []
-  readonly #taken: ReadonlySet<string>
   readonly #byKey = new Map<string, Query>()
 
-  constructor(taken: ReadonlySet<string>) {
-    this.#taken = taken
-  }
+  constructor(private readonly taken: ReadonlySet<string>) {}
 
   add(question: UnnamedQuery, span: Span): Var {
     const key = queryKey(question)
@@ -134,7 +131,7 @@ export class Queries {
   }
 
   #fresh(kind: string): string {
-    const used = (name: string): boolean => this.#taken.has(name) || this.list.some((q) => q.name === name)
+    const used = (name: string): boolean => this.taken.has(name) || this.list.some((q) => q.name === name)
     let k = 1
     while (used(`${kind}_${k}`)) k++
     return `${kind}_${k}`

@@ -22,22 +22,19 @@ export interface InstrBody {
 }
 
 export class BodyOf {
-  readonly #s: Ast.Instr
-  readonly #iterate: Ast.Iterate
-  readonly #operands: ReadonlyMap<string, Operand>
   readonly #extents = new Map<string, number>()
   readonly #reads = new Set<string>()
   readonly #below = new Map<string, number>()
 
-  constructor(s: Ast.Instr, iterate: Ast.Iterate, operands: ReadonlyMap<string, Operand>) {
-    this.#s = s
-    this.#iterate = iterate
-    this.#operands = operands
-  }
+  constructor(
+    private readonly s: Ast.Instr,
+    private readonly iterate: Ast.Iterate,
+    private readonly operands: ReadonlyMap<string, Operand>,
+  ) {}
 
   read(): InstrBody | null {
-    const [s] = this.#iterate.body
-    const place = this.#iterate.span
+    const [s] = this.iterate.body
+    const place = this.iterate.span
     if (!s || (s.kind !== 'assign' && s.kind !== 'reduce') || s.targets.length !== 1)
       return report('check/instr-body', s?.span ?? place, {
         message: 'an instruction assigns or reduces into a single operand',
@@ -54,9 +51,9 @@ export class BodyOf {
     const stored = coerce(value, target.dtype, target.buffer)
     if (!stored) return null
     const iters = this.#iters(target)
-    for (const o of this.#operands.values())
+    for (const o of this.operands.values())
       if (o.name !== target.buffer && !this.#reads.has(o.name))
-        report('check/instr-operand', this.#s.name.span, {
+        report('check/instr-operand', this.s.name.span, {
           message: `the body does not use operand ${o.name}`,
           hint: `use ${o.name} in the statement, or remove the operand`,
         })
@@ -88,7 +85,7 @@ export class BodyOf {
   }
 
   #iters(target: Load): readonly InstrIter[] | null {
-    const out = this.#iterate.iters.map((it): InstrIter | null => {
+    const out = this.iterate.iters.map((it): InstrIter | null => {
       const name = it.name.name
       const extent = this.#extents.get(name)
       const inTarget = target.index.some((e) => mentions(e, name))
@@ -111,13 +108,13 @@ export class BodyOf {
    * operand whose index has this access as such an element.
    */
   #access(e: Ast.Access, { written = false, within = '' } = {}): Load | null {
-    const o = this.#operands.get(e.buffer.name)
+    const o = this.operands.get(e.buffer.name)
     if (!o)
       return report('check/unknown-buffer', e.buffer.span, {
         message: `there is no operand ${e.buffer.name}`,
-        lookup: { name: e.buffer.name, candidates: [...this.#operands.keys()] },
+        lookup: { name: e.buffer.name, candidates: [...this.operands.keys()] },
       })
-    const iters = this.#iterate.iters.map((i) => i.name.name)
+    const iters = this.iterate.iters.map((i) => i.name.name)
     const refuse = (message: string, span = e.span): null =>
       report('check/instr-index', span, {
         message,
@@ -179,7 +176,7 @@ export class BodyOf {
       name: (e) => (iters.includes(e.name) ? plain(variable(e.name)) : refuse(e)),
       field: refuse,
       access: (e): Typed | null => {
-        const element = of && e.buffer.name !== of.name ? this.#operands.get(e.buffer.name) : undefined
+        const element = of && e.buffer.name !== of.name ? this.operands.get(e.buffer.name) : undefined
         if (!of || (element && !isWord(element.dtype)) || e.buffer.name === of.name) return refuse(e)
         const l = this.#access(e, { within: of.name })
         if (!l) return null
@@ -193,7 +190,7 @@ export class BodyOf {
     const refuse = (e: Ast.Expr): null =>
       report('check/unknown-name', e.span, {
         message: 'an instruction computes with operands only',
-        expected: `an element of ${[...this.#operands.keys()].join(' or ')}`,
+        expected: `an element of ${[...this.operands.keys()].join(' or ')}`,
       })
     return {
       ...noNames(refuse),

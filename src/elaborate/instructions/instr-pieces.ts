@@ -39,16 +39,13 @@ interface TextScope {
 }
 
 export class TextOf {
-  #cx: TextScope
   #repeated = 0
 
-  constructor(scope: TextScope) {
-    this.#cx = scope
-  }
+  constructor(private cx: TextScope) {}
 
   read(): readonly InstrPiece[] | null {
-    const { code } = this.#cx.text
-    const slotted = new Map(this.#cx.operands.map((o) => [o.name, o.scope === 'register']))
+    const { code } = this.cx.text
+    const slotted = new Map(this.cx.operands.map((o) => [o.name, o.scope === 'register']))
     const parts = templates.get(code) ?? templateOf(code, slotted)
     if (!parts) return null
     templates.set(code, parts)
@@ -71,11 +68,11 @@ export class TextOf {
   /** Writes the text for each number. Returns an empty text, because all is written. */
   #repeat(r: Repeat, out: InstrPiece[]): '' | null {
     const { name } = r.name
-    const outer = this.#cx
+    const outer = this.cx
     if (
       outer.values.has(name) ||
       WORDS.some((w) => w === name) ||
-      this.#cx.operands.some((o) => o.name === name)
+      this.cx.operands.some((o) => o.name === name)
     )
       return report('check/duplicate', r.name.span, {
         message: `${name} has another meaning in this text`,
@@ -87,15 +84,15 @@ export class TextOf {
     if (this.#repeated > MOST)
       return this.#refuse(r, `this is repeated ${this.#repeated} times`, `at most ${MOST} times`)
     for (let k = first; k <= last; k++) {
-      this.#cx = { ...outer, values: new Map([...outer.values, [name, k]]) }
+      this.cx = { ...outer, values: new Map([...outer.values, [name, k]]) }
       if (!this.#write(k > first ? [r.between, ...r.parts] : r.parts, out)) return null
     }
-    this.#cx = outer
+    this.cx = outer
     return ''
   }
 
   #refuse(at: TextRange, message: string, expected: string): null {
-    const { span } = this.#cx.text.code
+    const { span } = this.cx.text.code
     return report('check/instr-placeholder', spanAt(span, span.start + at.from, span.start + at.to), {
       message,
       expected,
@@ -107,32 +104,32 @@ export class TextOf {
     if (!value || value.kind === 'const') return value?.value ?? null
     return report('check/constant', e.span, {
       message: 'this is not a constant',
-      expected: integersOver(this.#cx.values.keys()),
+      expected: integersOver(this.cx.values.keys()),
     })
   }
 
   #integer(e: Ast.Expr, names: ReadonlyMap<string, string>): Expr | null {
-    const known = e.kind === 'number' && !e.float ? e.value : e.kind === 'name' && this.#cx.values.get(e.name)
+    const known = e.kind === 'number' && !e.float ? e.value : e.kind === 'name' && this.cx.values.get(e.name)
     return typeof known === 'number'
       ? int(known)
-      : integerOver(filled(e, this.#cx.values), names, this.#cx.values.keys())
+      : integerOver(filled(e, this.cx.values), names, this.cx.values.keys())
   }
 
   #piece(p: Mention | Value): InstrPiece | null {
     if (p.kind === 'value') {
-      const type = p.value.kind === 'name' ? this.#cx.values.get(p.value.name) : undefined
+      const type = p.value.kind === 'name' ? this.cx.values.get(p.value.name) : undefined
       if (typeof type === 'string') return type
       const value = this.#constant(p.value)
       return value === null ? null : String(value)
     }
     const { name } = p
-    const value = this.#cx.values.get(name)
+    const value = this.cx.values.get(name)
     if (value !== undefined) return String(value)
-    const word = this.#cx.words.find((w) => w === name)
+    const word = this.cx.words.find((w) => w === name)
     if (word) return { kind: word }
-    const o = this.#cx.operands.find((x) => x.name === name)
+    const o = this.cx.operands.find((x) => x.name === name)
     if (o) return this.#operand(o, p)
-    const known = [...this.#cx.operands.map((x) => x.name), ...this.#cx.words, ...this.#cx.values.keys()]
+    const known = [...this.cx.operands.map((x) => x.name), ...this.cx.words, ...this.cx.values.keys()]
     return this.#refuse(
       { from: p.from, to: p.from + 1 + name.length },
       `$${name} means nothing here`,
@@ -169,8 +166,8 @@ export class TextOf {
     const args = this.#coordinates(given)
     if (!args) return null
     const what = p.field === 'word' ? ('word' as const) : ('slot' as const)
-    if (what === 'word' && !TARGETS[this.#cx.target].declared.addresses)
-      return this.#refuse(p, `registers of ${this.#cx.target} hold one value each`, `$${o.name}[0]`)
+    if (what === 'word' && !TARGETS[this.cx.target].declared.addresses)
+      return this.#refuse(p, `registers of ${this.cx.target} hold one value each`, `$${o.name}[0]`)
     const isWhole = o.memory && DTYPE_BYTES[o.dtype] === 2 && o.memory.size % 2 === 0
     if (what === 'word' && o.scope === 'register' && !isWhole)
       return this.#refuse(
@@ -201,10 +198,10 @@ export class TextOf {
       )
     const args = this.#coordinates(p.args)
     if (!args) return null
-    if (field !== 'index' && !TARGETS[this.#cx.target].declared.addresses)
+    if (field !== 'index' && !TARGETS[this.cx.target].declared.addresses)
       return this.#refuse(
         p,
-        `${this.#cx.target} has no addresses`,
+        `${this.cx.target} has no addresses`,
         `the array $${o.name} and $${o.name}.index(…)`,
       )
     if (field === 'at' && o.packed !== undefined)
@@ -219,12 +216,12 @@ export class TextOf {
         `${o.name} is in ${o.scope === 'register' ? 'registers' : 'global memory'}`,
         o.scope === 'register' ? `$${o.name}[0]` : `$${o.name}.at(…)`,
       )
-    for (let lane = 0; lane < this.#cx.threads; lane++) {
+    for (let lane = 0; lane < this.cx.threads; lane++) {
       const c = args.map((e) => evaluate(e, new Map([[LANE, lane]])))
       if (c.length === o.shape.length && c.every((x, d) => x >= 0 && x < o.shape[d]!)) continue
       return this.#refuse(
         p,
-        `(${c.join(', ')})${this.#cx.threads > 1 ? `, of lane ${lane},` : ''} is no element of ${o.name}`,
+        `(${c.join(', ')})${this.cx.threads > 1 ? `, of lane ${lane},` : ''} is no element of ${o.name}`,
         `coordinates in ${o.shape.join(' × ')}`,
       )
     }

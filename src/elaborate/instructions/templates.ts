@@ -66,12 +66,13 @@ export function templateOf(code: Ast.Ident, operands: Slotted): readonly Part[] 
 class Reader {
   readonly #text: string
   readonly #span: Span
-  readonly #operands: Slotted
 
-  constructor(code: Ast.Ident, operands: Slotted) {
+  constructor(
+    code: Ast.Ident,
+    private readonly operands: Slotted,
+  ) {
     this.#text = code.name
     this.#span = code.span
-    this.#operands = operands
   }
 
   parts(from: number, to: number): readonly Part[] | null {
@@ -103,7 +104,7 @@ class Reader {
   #mention(at: number, to: number): Mention | null {
     const name = NAME.exec(this.#text.slice(at + 1, to))?.[0] ?? ''
     const alone = at + 1 + name.length
-    const slotted = this.#operands.get(name)
+    const slotted = this.operands.get(name)
     const found = slotted === undefined ? undefined : FIELD.exec(this.#text.slice(alone, to))?.[1]
     const bracket = found === undefined ? (slotted ? '[' : undefined) : BRACKETS[found]
     const open = alone + (found === undefined ? 0 : 1 + found.length)

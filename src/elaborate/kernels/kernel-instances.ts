@@ -63,28 +63,26 @@ export function instantiateKernels(program: Program): Instances {
 }
 
 class Instantiation {
-  readonly #program: Program
   readonly #made = new Map<Ast.Kernel, Map<string, Instance | null>>()
   readonly #copies = new Map<Instance, Map<Ast.KernelSchedule, Ast.KernelSchedule>>()
   readonly #owners = new Map<Ast.KernelSchedule, Owner>()
   readonly #extended: Map<Ast.Dispatch, Ast.Dispatch>
 
-  constructor(program: Program) {
-    this.#program = program
+  constructor(private readonly program: Program) {
     this.#extended = new Map(program.extended)
   }
 
   run(): Instances {
     const scopes = new Map(
-      [...this.#program.scopes].map(([path, scope]) => [path, this.#scope(path, scope)] as const),
+      [...this.program.scopes].map(([path, scope]) => [path, this.#scope(path, scope)] as const),
     )
-    const typed = [...this.#program.kernels].flatMap(([name, k]): [string, TypedKernel][] => {
+    const typed = [...this.program.kernels].flatMap(([name, k]): [string, TypedKernel][] => {
       const params = k.typeParams.map((p) => ({ name: p.name.name, types: p.types.map((t) => t.name) }))
       return params.length > 0 ? [[name, { params, first: instanceName(name, firstTypes(k)) }]] : []
     })
-    const entry = scopes.get(this.#program.entry)!
+    const entry = scopes.get(this.program.entry)!
     return {
-      program: { ...this.#program, ...entry, scopes, extended: this.#extended },
+      program: { ...this.program, ...entry, scopes, extended: this.#extended },
       typed: new Map(typed),
       ownerOf: (s) => this.#owners.get(s) ?? null,
     }
@@ -142,7 +140,7 @@ class Instantiation {
   }
 
   #base(own: Ast.Kernel, base: Ast.BaseKernel, open: readonly Ast.Kernel[]): Instance | null {
-    const scope = scopeOf(this.#program, own)
+    const scope = scopeOf(this.program, own)
     const { name, span } = base.name
     const decl = declarationIn(scope.kernels, base.name, scope, () => ({
       code: 'check/unknown-kernel',
@@ -180,11 +178,11 @@ class Instantiation {
     const { origin, base } = instance
     // A schedule of the base may be in a file that does not import this kernel; schedules of the kernel's own file still
     // replace the base's there.
-    const isNamed = [...(this.#program.scopes.get(from)?.kernels.values() ?? [])].includes(origin)
+    const isNamed = [...(this.program.scopes.get(from)?.kernels.values() ?? [])].includes(origin)
     const path = isNamed ? from : origin.span.source
     const out = base ? this.#visible(path, base) : new Map()
-    const declared = [...(this.#program.scopes.get(path)?.kernels ?? [])].flatMap(([local, k]) =>
-      k === origin ? [...(this.#program.scopes.get(path)!.schedules.get(local)?.values() ?? [])] : [],
+    const declared = [...(this.program.scopes.get(path)?.kernels ?? [])].flatMap(([local, k]) =>
+      k === origin ? [...(this.program.scopes.get(path)!.schedules.get(local)?.values() ?? [])] : [],
     )
     for (const schedule of declared)
       if (schedule.types.length === 0) out.set(schedule.name.name, { schedule, of: instance })
@@ -227,7 +225,7 @@ class Instantiation {
         })
     const schedules = lazy(() => this.#schedules(s.span.source, instance))
     this.#owners.set(copy, { kernel: instance.kernel, schedules })
-    const extended = s.kind === 'choice' && s.by === 'rules' ? this.#program.extended.get(s) : undefined
+    const extended = s.kind === 'choice' && s.by === 'rules' ? this.program.extended.get(s) : undefined
     if (extended) this.#extended.set(copy as Ast.Dispatch, this.#copy(extended, of, instance))
     return copy
   }

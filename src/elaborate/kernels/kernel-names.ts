@@ -140,13 +140,10 @@ export interface Seen {
  * not copied.
  */
 export class Scope {
-  readonly #outer: Scope | null
   readonly #names = new Map<string, Seen>()
   readonly #iterators: Seen[] = []
 
-  constructor(outer: Scope | null = null) {
-    this.#outer = outer
-  }
+  constructor(private readonly outer: Scope | null = null) {}
 
   add(seen: Seen): void {
     this.#names.set(seen.name, seen)
@@ -154,17 +151,17 @@ export class Scope {
   }
 
   find(name: string): Seen | undefined {
-    return this.#names.get(name) ?? this.#outer?.find(name)
+    return this.#names.get(name) ?? this.outer?.find(name)
   }
 
   /** All names in scope, outermost first. */
   get names(): readonly string[] {
-    return [...(this.#outer?.names ?? []), ...this.#names.keys()]
+    return [...(this.outer?.names ?? []), ...this.#names.keys()]
   }
 
   /** All iterators in scope, outermost first. */
   get iterators(): readonly Seen[] {
-    return [...(this.#outer?.iterators ?? []), ...this.#iterators]
+    return [...(this.outer?.iterators ?? []), ...this.#iterators]
   }
 }
 

@@ -26,21 +26,15 @@ export class StepWalk {
   /** New buffers, and results of functions, which may be buffers. */
   readonly #buffers = new Set<string>()
   readonly #tables = new Set<string>()
-  readonly #s: OfSteps
-  readonly #r: Resolve
-  readonly #path: readonly OfSteps[]
   readonly #params: ReadonlySet<string>
   readonly #kinds: ReadonlyMap<string, Ast.ParamKind>
 
   constructor(
-    s: OfSteps,
-    r: Resolve,
-    path: readonly OfSteps[],
+    private readonly s: OfSteps,
+    private readonly r: Resolve,
+    private readonly path: readonly OfSteps[],
     params: readonly Pick<ScheduleParam, 'name' | 'kind'>[],
   ) {
-    this.#s = s
-    this.#r = r
-    this.#path = path
     this.#params = new Set(params.flatMap((p) => (p.kind === 'size' ? [p.name] : [])))
     this.#kinds = new Map(params.map((p) => [p.name, p.kind]))
   }
@@ -68,7 +62,7 @@ export class StepWalk {
   }
 
   #use(step: Ast.UseStep, parts: readonly string[]): void {
-    const used = findSchedule(this.#s, step, this.#r, [...this.#path, this.#s])
+    const used = findSchedule(this.s, step, this.r, [...this.path, this.s])
     if (!used) return
     this.uses.set(step.schedule.name, used)
     used.params.forEach((p, k) => {
@@ -85,7 +79,7 @@ export class StepWalk {
   /** Resolves the name in a value. Loops and loop nests of kernels are resolved when the steps are applied. */
   #value(v: Ast.StepValue, parts: readonly string[]): void {
     if (v.kind === 'loop' || v.kind === 'binding') this.#checkLoop(v.loop, parts)
-    if (v.kind === 'name' && v.of === 'nest' && this.#s.kind === 'function')
+    if (v.kind === 'name' && v.of === 'nest' && this.s.kind === 'function')
       this.#checkOwn(v.name, 'nest', parts)
     if (v.kind === 'name' && v.of === 'buffer') this.#checkBuffer(v.name, parts)
     if (v.kind === 'name' && v.of === 'new buffer') this.#buffers.add(v.name.name)
@@ -98,19 +92,19 @@ export class StepWalk {
       return
     }
     if (v.of === 'instr') {
-      const instr = this.#r.instr(name)
+      const instr = this.r.instr(name)
       if (instr && this.#instance(v.use, instr, parts)) this.instrs.set(name.name, instr)
       return
     }
     const plain = PLAIN.includes(name.name)
     if (plain) checkArguments(name.name, args.length, [], span)
-    const memory = plain ? null : this.#r.memory(name, PLAIN)
+    const memory = plain ? null : this.r.memory(name, PLAIN)
     if (memory && this.#instance(v.use, memory, parts)) this.memories.set(name.name, memory)
   }
 
   /** Reports a loop in a function that is neither a parameter nor made by a step, and whose loop nest is neither. */
   #checkLoop(loop: Ast.LoopRef, parts: readonly string[]): void {
-    if (this.#s.kind !== 'function') return
+    if (this.s.kind !== 'function') return
     if (loop.nest) this.#checkOwn(loop.nest, 'nest', parts)
     else this.#checkOwn(loop.name, 'loop', parts)
   }
@@ -122,7 +116,7 @@ export class StepWalk {
     if (fits || this.made.has(name) || parts.includes(name)) return
     const own = [...this.#kinds].flatMap(([n, k]) => (k === kind ? [n] : []))
     report('check/unknown-name', span, {
-      message: `function ${this.#s.name.name} has no ${kind} ${name}`,
+      message: `function ${this.s.name.name} has no ${kind} ${name}`,
       expected: `a parameter of kind ${kind}, or a new name of an earlier step`,
       lookup: { name, candidates: [...own, ...this.made] },
       hint: `declare the parameter \`${name}: ${kind}\``,
@@ -137,7 +131,7 @@ export class StepWalk {
   }
 
   #ofSizes(e: Ast.Expr, parts: readonly string[]): void {
-    const { kernel } = this.#r
+    const { kernel } = this.r
     const sizes = kernel?.params.flatMap((p) => (p.kind === 'size' ? [p.name] : [])) ?? []
     const what = 'sizes of the kernel and parameters of the schedule'
     argumentOver(parameters(new Set([...this.#params, ...sizes]), what, parts), e, 'integer')
@@ -155,22 +149,22 @@ export class StepWalk {
    * Reports a parameter in place of a size of the kernel: in all other places, the name means the parameter's value.
    */
   #checkSize(name: Ast.Ident): void {
-    if (this.#s.kind === 'function')
+    if (this.s.kind === 'function')
       report('check/unknown-name', name.span, {
-        message: `function ${this.#s.name.name} cannot require ${name.name}, a size of a kernel`,
+        message: `function ${this.s.name.name} cannot require ${name.name}, a size of a kernel`,
         hint: 'move `require` to the schedule that uses the function',
       })
     if (!this.#params.has(name.name)) return
     report('check/duplicate', name.span, {
-      message: `${name.name} is a parameter of schedule ${this.#s.name.name}, and must be a size of the kernel here`,
+      message: `${name.name} is a parameter of schedule ${this.s.name.name}, and must be a size of the kernel here`,
       expected: 'a size of the kernel, of another name than the parameters',
       hint: 'rename the parameter; the argument is checked as `require SIZE == PARAMETER`',
     })
   }
 
   #checkBuffer(name: Ast.Ident, parts: readonly string[]): void {
-    const { kernel } = this.#r
-    if (this.#s.kind === 'function') this.#checkOwn(name, 'buffer', parts)
+    const { kernel } = this.r
+    if (this.s.kind === 'function') this.#checkOwn(name, 'buffer', parts)
     if (!kernel || this.#buffers.has(name.name) || parts.includes(name.name)) return
     const candidates = [...kernel.buffers.map((b) => b.name), ...this.#buffers, ...this.#tables]
     // Other schedules and callers may have stored the tensor before: in parts, over axes of a format, or in a format
@@ -197,7 +191,7 @@ export class StepWalk {
     const { name } = step.as
     if (this.#kinds.has(name) || parts.includes(name))
       report('check/duplicate', step.as.span, {
-        message: `${name} has another meaning in schedule ${this.#s.name.name}`,
+        message: `${name} has another meaning in schedule ${this.s.name.name}`,
         hint: 'choose another name for the part',
       })
     if (step.what === 'part') this.steps(step.steps, [...parts, name])
@@ -227,7 +221,7 @@ export class StepWalk {
   }
 
   #apply(step: Ast.AsStep, parts: readonly string[]): void {
-    const { format: find } = this.#r
+    const { format: find } = this.r
     const single = singleUse(step.parts)
     if (!single) {
       const constant = (name: string): boolean =>

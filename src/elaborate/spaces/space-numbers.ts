@@ -15,13 +15,11 @@ import { numbersOf } from './space-values.ts'
 export class SpaceNumbers {
   /** The conditions of the space, in the order of their elaboration. */
   readonly conditions: SpaceCondition[] = []
-  readonly #declared: readonly Ast.NumberDecision[]
-  readonly #names: ChoiceNames
 
-  constructor(declared: readonly Ast.NumberDecision[], names: ChoiceNames) {
-    this.#declared = declared
-    this.#names = names
-  }
+  constructor(
+    private readonly declared: readonly Ast.NumberDecision[],
+    private readonly names: ChoiceNames,
+  ) {}
 
   /** The decision of a number. Its condition becomes a condition of the space. */
   elaborated(n: Ast.NumberDecision): NumberDecision | null {
@@ -29,7 +27,7 @@ export class SpaceNumbers {
     const values = this.#values(n.values)
     if (n.where) this.condition(n.where)
     if (!values) return null
-    const all = this.#declared.map((m) => m.name.name)
+    const all = this.declared.map((m) => m.name.name)
     const mentioned = all.filter((m) => expressionsIn(values).some((e) => freeVars(e).has(m)))
     const late = mentioned.find((m) => all.indexOf(m) >= all.indexOf(name))
     if (late !== undefined)
@@ -68,7 +66,7 @@ export class SpaceNumbers {
   }
 
   integer(e: Ast.Expr): Expr | null {
-    return argumentOver(this.#names, e, 'integer')
+    return argumentOver(this.names, e, 'integer')
   }
 
   /**
@@ -76,7 +74,7 @@ export class SpaceNumbers {
    */
   conditionsOf(e: Ast.Expr | null): readonly SpaceCondition[] {
     if (!e) return []
-    const expr = condition(e, this.#names)
+    const expr = condition(e, this.names)
     if (!expr) return []
     // Folding can remove a number from the expression, as in `p < p`.
     return [{ expr, text: printExpr(e), numbers: [...this.mentionedIn(e)], span: e.span }]
@@ -87,7 +85,7 @@ export class SpaceNumbers {
   }
 
   mentionedIn(node: unknown): ReadonlySet<string> {
-    const names = new Set(this.#declared.map((n) => n.name.name))
+    const names = new Set(this.declared.map((n) => n.name.name))
     return new Set(namesIn(node).flatMap(({ name }) => (names.has(name) ? [name] : [])))
   }
 }

@@ -30,9 +30,6 @@ export class Walk {
   open: OpenValues | null = null
   /** True if the values of the open decision depend on unknown names. */
   isUnknown = false
-  readonly #use: SpaceUse
-  readonly #point: SpacePoint
-  readonly #prefix: string
   readonly #leaves: Leaf[] = []
   readonly #conditions: SpaceCondition[]
   /** Numbers that the chosen steps and options mention. */
@@ -44,10 +41,11 @@ export class Walk {
   /** Names of the decisions for which the point has values. */
   readonly #decided: string[] = []
 
-  constructor(use: SpaceUse, point: SpacePoint, prefix: string) {
-    this.#use = use
-    this.#point = point
-    this.#prefix = prefix
+  constructor(
+    private readonly use: SpaceUse,
+    private readonly point: SpacePoint,
+    private readonly prefix: string,
+  ) {
     this.#conditions = [...use.space.conditions]
     this.#body(use.space.body)
     if (this.open) return
@@ -77,7 +75,7 @@ export class Walk {
       if (s.kind === 'step') this.#leaf(s.step, s.numbers)
       else if (s.kind === 'use') this.#leaf(s, s.numbers)
       else if (s.kind === 'format') {
-        const decision = this.#use.space.formats.get(s.format)!
+        const decision = this.use.space.formats.get(s.format)!
         const k = this.#choose(decision)
         if (k !== null) this.#leaf(s.steps[k]!, s.numbers)
       } else {
@@ -96,7 +94,7 @@ export class Walk {
   }
 
   #into(at: NestedSpace): Nested {
-    const walk = lazy(() => new Walk(this.#nestedUse(at), this.#point, this.#prefix + at.prefix))
+    const walk = lazy(() => new Walk(this.#nestedUse(at), this.point, this.prefix + at.prefix))
     return { kind: 'nested', at, walk }
   }
 
@@ -109,12 +107,12 @@ export class Walk {
         : p.default && partialValue(p.default, (v) => params.get(v.name))
       params.set(p.name, value ?? undefined)
     })
-    return { space, params, known: this.#use.known }
+    return { space, params, known: this.use.known }
   }
 
   /** The index of the option that the point chooses; null if it is not decided yet. */
   #choose({ name, options }: FormatDecision): number | null {
-    const own = this.#prefix + name
+    const own = this.prefix + name
     const before = this.#chosen.get(name)
     if (before) return options.indexOf(before)
     const value = this.#pointValue(own)
@@ -140,7 +138,7 @@ export class Walk {
 
   /** The numbers mentioned by steps, options and values of mentioned numbers, and fixed numbers over these numbers. */
   get #active(): readonly NumberDecision[] {
-    const all = this.#use.space.numbers
+    const all = this.use.space.numbers
     const names = new Set(this.#mentioned)
     for (const n of [...all].reverse()) if (names.has(n.name)) for (const m of n.numbers) names.add(m)
     for (const n of all) if (n.isFixed && [...n.numbers].every((m) => names.has(m))) names.add(n.name)
@@ -171,23 +169,23 @@ export class Walk {
     this.#numbers.set(next.name, undefined)
     this.isUnknown = values === undefined && this.#isPossible()
     const considered = isMentioned ? (all?.length ?? 0) : 0
-    this.open = { name: this.#prefix + next.name, values: values ?? [], ordered: true, considered }
+    this.open = { name: this.prefix + next.name, values: values ?? [], ordered: true, considered }
   }
 
   /** The value in the point; undefined if it has no value. Names are the user's, for example `__proto__`. */
   #pointValue(name: string): number | string | undefined {
-    return Object.hasOwn(this.#point, name) ? this.#point[name] : undefined
+    return Object.hasOwn(this.point, name) ? this.point[name] : undefined
   }
 
   #given(name: string): number | undefined {
-    const value = this.#pointValue(this.#prefix + name)
-    if (value !== undefined) this.#decided.push(this.#prefix + name)
+    const value = this.#pointValue(this.prefix + name)
+    if (value !== undefined) this.#decided.push(this.prefix + name)
     if (value === undefined || typeof value === 'number') return value
-    return notAmong(this.#prefix + name, value, ['an integer'])
+    return notAmong(this.prefix + name, value, ['an integer'])
   }
 
   readonly #known: Known = (v) => {
-    const { params, known, space } = this.#use
+    const { params, known, space } = this.use
     if (params.has(v.name)) return params.get(v.name)
     if (this.#numbers.has(v.name)) return this.#numbers.get(v.name)
     return space.numbers.some((n) => n.name === v.name) ? undefined : known(v)
@@ -213,7 +211,7 @@ export class Walk {
 
   /** True if a number is open. Fixed numbers follow from the numbers that they mention. */
   #isOpen(name: string): boolean {
-    const isFixed = this.#use.space.numbers.some((n) => n.isFixed && n.name === name)
+    const isFixed = this.use.space.numbers.some((n) => n.isFixed && n.name === name)
     return this.#numbers.has(name) && this.#numbers.get(name) === undefined && !isFixed
   }
 
@@ -226,13 +224,13 @@ export class Walk {
   /** A key of the remainder of the space; empty for a complete point. */
   get rest(): string {
     if (!this.open) return ''
-    const params = this.#prefix === '' ? '' : `(${[...this.#use.params.values()].join()})`
+    const params = this.prefix === '' ? '' : `(${[...this.use.params.values()].join()})`
     if (!this.#isChosen)
       return `${params}o${JSON.stringify([...this.#chosen].map(([name, o]) => [name, o.text]))}`
     // Fixed numbers may violate conditions that no decision has evaluated.
     if (!this.#isPossible()) return 'x'
     const left = [...this.#numbers].flatMap(([name, value]) => (value === undefined ? [name] : []))
-    const numbers = this.#use.space.numbers
+    const numbers = this.use.space.numbers
     if (numbers.every((n) => n.isFixed || !left.includes(n.name)))
       return `${params}n${this.#nested.map((n) => `[${n.walk().rest}]`).join('')}`
     const pending = this.#applicable.filter((c) => c.numbers.some((n) => left.includes(n)))
@@ -250,7 +248,7 @@ export class Walk {
   /** The steps of a complete point, with arguments for its parameters. */
   schedule(): { readonly schedule: Schedule; readonly args: readonly number[] } {
     invariant(!this.open, 'a whole point')
-    const { space, params } = this.#use
+    const { space, params } = this.use
     const uses = new Map(space.names.uses)
     const steps = this.#leaves.map((leaf): Ast.Step => {
       if (isUse(leaf)) return { ...leaf.step, args: argumentsOf(leaf, this.#known) }

@@ -33,9 +33,6 @@ export function elaborateSpace(s: Ast.Space, r: Resolve, path: readonly Ast.Spac
 }
 
 class Elaboration {
-  readonly #s: Ast.Space
-  readonly #r: Resolve & { readonly kernel: Kernel1 }
-  readonly #path: readonly Ast.Space[]
   readonly #params: Space['params']
   readonly #decisions: readonly Ast.NumberDecision[]
   readonly #numbers: SpaceNumbers
@@ -45,11 +42,12 @@ class Elaboration {
   /** Names of decisions, and prefixes of nested spaces. */
   readonly #taken: Set<string>
 
-  constructor(s: Ast.Space, r: Resolve & { readonly kernel: Kernel1 }, path: readonly Ast.Space[]) {
+  constructor(
+    private readonly s: Ast.Space,
+    private readonly r: Resolve & { readonly kernel: Kernel1 },
+    private readonly path: readonly Ast.Space[],
+  ) {
     const { kernel } = r
-    this.#s = s
-    this.#r = r
-    this.#path = path
     this.#params = decidedParams(s, kernel)
     this.#decisions = s.items.filter((x) => x.kind === 'numbers')
     const formats = s.items.filter((x) => x.kind === 'formats')
@@ -69,11 +67,11 @@ class Elaboration {
   }
 
   #take(name: Ast.Ident): void {
-    const { kernel } = this.#r
+    const { kernel } = this.r
     refuseMeaning(name, kernel)
     if (this.#taken.has(name.name))
       report('check/duplicate', name.span, {
-        message: `${name.name} has another meaning in space ${this.#s.name.name}`,
+        message: `${name.name} has another meaning in space ${this.s.name.name}`,
         hint: `rename this ${name.name}`,
       })
     this.#taken.add(name.name)
@@ -90,14 +88,14 @@ class Elaboration {
   }
 
   space(): Space {
-    const { items, kernel, name } = this.#s
+    const { items, kernel, name } = this.s
     const numbers = this.#decisions.map((n) => this.#numbers.elaborated(n))
     for (const x of items) if (x.kind === 'only') this.#numbers.condition(x.cond)
     const formats = new Map([...this.#declared].map(([own, f]) => [own, this.#format(f)]))
     const steps = items.filter((x) => x.kind !== 'numbers' && x.kind !== 'formats' && x.kind !== 'only')
     const body = this.#steps(steps)
     const { formats: applied, uses, memories, instrs } = this.#walk
-    const made = namesAround(this.#walk.made, this.#r.kernel, uses)
+    const made = namesAround(this.#walk.made, this.r.kernel, uses)
     return {
       kernel: kernel.name,
       name: name.name,
@@ -107,9 +105,9 @@ class Elaboration {
       conditions: this.#numbers.conditions,
       body,
       names: { formats: applied, uses, memories, instrs, made },
-      statistics: knownStatistics(this.#names.statistics, [], this.#r.kernel),
+      statistics: knownStatistics(this.#names.statistics, [], this.r.kernel),
       device: this.#names.device,
-      text: print({ kind: 'file', imports: [], decls: [this.#s], span: name.span }),
+      text: print({ kind: 'file', imports: [], decls: [this.s], span: name.span }),
       span: name.span,
     }
   }
@@ -217,21 +215,21 @@ class Elaboration {
   }
 
   #used(step: Ast.UseStep): StepOption['body'] {
-    const { schedules, functions, space: find } = this.#r
+    const { schedules, functions, space: find } = this.r
     const { name, span } = step.schedule
     const decl = schedules?.get(name) ?? functions.get(name)
     if (decl?.kind !== 'choice' || decl.by !== 'search')
       return singleUses(step).map((s) => this.#plainUse(s, decl?.params ?? []))
-    if (this.#path.includes(decl)) {
+    if (this.path.includes(decl)) {
       report('check/space-cycle', span, {
-        message: `space ${this.#s.name.name} uses itself${decl === this.#s ? '' : ` through ${name}`}`,
+        message: `space ${this.s.name.name} uses itself${decl === this.s ? '' : ` through ${name}`}`,
         hint: 'remove this `use`, or another `use` of the cycle',
       })
       return []
     }
     const args = step.args.map((e) => (e.kind === 'group' ? null : this.#numbers.integer(e)))
     const fits = checkArguments(`space ${name}`, args.length, decl.params, step.span)
-    const nested = find(decl, this.#path)
+    const nested = find(decl, this.path)
     if (!nested || !fits) return []
     for (const [text, s] of nested.statistics) this.#names.statistics.set(text, s)
     for (const [text, q] of nested.device) this.#names.device.set(text, q)

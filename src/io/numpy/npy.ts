@@ -131,7 +131,6 @@ function parseHead(b: Uint8Array, name: string): Head | null {
 
 /** Decodes the elements behind a header, in pieces of any size. */
 class Elements {
-  private readonly head: Head
   private readonly name: string
   /** Keeps bytes instead of numbers. */
   private readonly raw: boolean
@@ -139,10 +138,12 @@ class Elements {
   private readonly values: ValueArray
   private count = 0
 
-  constructor(head: Head, { name = 'array', raw, dtype, bytes }: NpyOptions) {
+  constructor(
+    private readonly head: Head,
+    { name = 'array', raw, dtype, bytes }: NpyOptions,
+  ) {
     const { type, end } = head
     const count = head.header.shape.reduce((p, n) => p * n, 1)
-    this.head = head
     this.name = name
     if (bytes !== undefined && end + count * type.bytes > bytes)
       this.rejectShort(count, Math.max(0, Math.floor((bytes - end) / type.bytes)))

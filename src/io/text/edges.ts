@@ -44,12 +44,11 @@ class Column {
   private readonly full: ValueArray[] = []
   private at = 0
   private last: ValueArray
-  private readonly dtype: Dtype
-  private readonly name: string
 
-  constructor(dtype: Dtype, name: string) {
-    this.dtype = dtype
-    this.name = name
+  constructor(
+    private readonly dtype: Dtype,
+    private readonly name: string,
+  ) {
     this.last = valueArray(dtype, BLOCK, name)
   }
 

@@ -94,13 +94,14 @@ export const CUT_SHORT = 'The file may be truncated, or its size line wrong.'
 /** A scanner of one text that reports errors with its name and line. */
 export abstract class TextParser<Options, Result> {
   readonly name: string
-  protected readonly options: Options
   protected readonly numbers = new Numbers()
   protected line = 0
 
-  constructor(options: Options & { readonly name?: string | undefined }, defaultName = 'matrix') {
+  constructor(
+    protected readonly options: Options & { readonly name?: string | undefined },
+    defaultName = 'matrix',
+  ) {
     this.name = options.name ?? defaultName
-    this.options = options
   }
 
   abstract push(block: Uint8Array): void

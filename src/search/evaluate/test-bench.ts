@@ -50,7 +50,6 @@ const WARMUPS = { long: 1, short: 5 } as const
 const FRESH_SAMPLING = { rounds: 9, seconds: 0.5, width: 0, all: true, warmups: 1 } as const
 
 export class TestBench {
-  readonly device: Device
   readonly data: Workspace
   readonly #seed: number | undefined
   #extent: Extent | undefined
@@ -68,13 +67,12 @@ export class TestBench {
   readonly #warmTimes = new WeakMap<Binding, readonly number[]>()
 
   constructor(
-    device: Device,
+    readonly device: Device,
     kernel: Kernel,
     inputs: RunInputs,
     private readonly options: MeasuringOptions,
     private readonly threads: EvaluationThreads,
   ) {
-    this.device = device
     this.data = new Workspace(device, kernel, inputs, { shareOutputs: true, limitExpansion: true })
     this.#seed = inputs.seed
   }

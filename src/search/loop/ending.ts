@@ -51,21 +51,19 @@ export class Ending {
 /** A signal that aborts some milliseconds after another; never if they are infinite. */
 export class DelayedSignal {
   readonly #controller = new AbortController()
-  readonly #source: AbortSignal
   #timer: ReturnType<typeof setTimeout> | undefined
 
   constructor(
-    source: AbortSignal,
+    private readonly source: AbortSignal,
     private readonly ms: number,
   ) {
-    this.#source = source
     if (source.aborted) this.#begin()
     else source.addEventListener('abort', this.#begin, { once: true })
   }
 
   readonly #begin = (): void => {
     if (!Number.isFinite(this.ms)) return
-    const abort = (): void => this.#controller.abort(this.#source.reason)
+    const abort = (): void => this.#controller.abort(this.source.reason)
     this.#timer = setTimeout(abort, Math.min(this.ms, LONGEST_TIMER))
   }
 
@@ -75,7 +73,7 @@ export class DelayedSignal {
 
   clear(): void {
     clearTimeout(this.#timer)
-    this.#source.removeEventListener('abort', this.#begin)
+    this.source.removeEventListener('abort', this.#begin)
   }
 }
 

@@ -48,7 +48,6 @@ export async function search(options: SearchOptions): Promise<SearchResult> {
 }
 
 class Run {
-  readonly #options: SearchOptions
   readonly #now: () => number
   readonly #start: number
   readonly #ending: Ending
@@ -57,8 +56,7 @@ class Run {
   #trialCount = 0
   #spent = 0
 
-  constructor(options: SearchOptions) {
-    this.#options = options
+  constructor(private readonly options: SearchOptions) {
     this.#now = options.now ?? (() => performance.now())
     this.#start = this.#now()
     this.#ending = new Ending(options)
@@ -82,9 +80,9 @@ class Run {
   }
 
   async #begin(): Promise<Strategy> {
-    const { space, knownTrials = [] } = this.#options
-    const counted = await this.#unlessAborted(countPoints(this.#options))
-    const strategy = strategyOf(this.#options)
+    const { space, knownTrials = [] } = this.options
+    const counted = await this.#unlessAborted(countPoints(this.options))
+    const strategy = strategyOf(this.options)
     this.#tally = new Tally(space, counted)
     this.#tally.add(knownTrials)
     this.#tally.sinceBest = 0
@@ -95,7 +93,7 @@ class Run {
 
   /** Passes trials of other processes to the strategy, as known ones. */
   async #addExternalTrials(strategy: Strategy): Promise<void> {
-    const { externalTrials } = this.#options
+    const { externalTrials } = this.options
     const external = externalTrials && (await this.#ending.unlessAborted(externalTrials))
     if (!external || external.length === 0) return
     const { sinceBest } = this.#tally
@@ -117,7 +115,7 @@ class Run {
   }
 
   *#propose(strategy: Strategy): Coroutine<readonly EvaluationRequest[]> {
-    const { trials = NONE, batch = 1 } = this.#options
+    const { trials = NONE, batch = 1 } = this.options
     const limit = Math.max(1, Math.min(batch, Math.ceil(trials - this.#spent - EPSILON)))
     const proposed = yield* strategy.askStepwise?.(limit) ?? asStepwise(() => strategy.ask(limit))
     const points = yield* this.#proposals.proper(proposed, limit, strategy)
@@ -126,7 +124,7 @@ class Run {
   }
 
   async #evaluate(requests: readonly EvaluationRequest[]): Promise<readonly Trial[]> {
-    const { evaluate } = this.#options
+    const { evaluate } = this.options
     const { signal } = this.#ending
     const settled = new Map<number, Outcome>()
     const settle = (index: number, outcome: Outcome): void => void settled.set(index, outcome)
@@ -155,7 +153,7 @@ class Run {
   }
 
   #add(requests: readonly EvaluationRequest[], results: unknown): readonly Trial[] {
-    const outcomes = expectOutcomes(requests, results, this.#options.externalTrials !== undefined)
+    const outcomes = expectOutcomes(requests, results, this.options.externalTrials !== undefined)
     const trials = requests.flatMap(({ point, share }, k): Trial[] => {
       const outcome = outcomes[k]
       if (!outcome) return []
@@ -169,7 +167,7 @@ class Run {
   }
 
   #stops(): StopReason | null {
-    const { signal, trials = NONE, seconds = NONE, patience = NONE } = this.#options
+    const { signal, trials = NONE, seconds = NONE, patience = NONE } = this.options
     if (signal?.aborted) return 'aborted'
     if (this.#spent >= trials - EPSILON) return 'trials'
     if (this.#ending.signal.aborted || this.#seconds >= seconds) return 'seconds'
@@ -178,7 +176,7 @@ class Run {
 
   #report(latestTrials: readonly Trial[]): void {
     const { found, wrong } = this.#tally
-    this.#options.onProgress?.({
+    this.options.onProgress?.({
       ...found,
       trialsDone: this.#trialCount,
       wrong,

@@ -12,7 +12,6 @@ const ENDED = 2 ** 31 - 1
 const VALUES = 4 * HEAD
 
 export class WorkSlots {
-  readonly memory: SharedArrayBuffer
   readonly #counts: Int32Array
   /** 1 for each slot with a value. */
   readonly #states: Uint8Array
@@ -20,8 +19,7 @@ export class WorkSlots {
   /** The rest of this thread's chunk. */
   #chunk = { next: 0, end: 0 }
 
-  constructor(memory: SharedArrayBuffer) {
-    this.memory = memory
+  constructor(readonly memory: SharedArrayBuffer) {
     this.#counts = new Int32Array(memory, 0, HEAD)
     const count = this.#counts[COUNT]!
     this.#values = new Float64Array(memory, VALUES, count)

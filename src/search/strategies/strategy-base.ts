@@ -10,7 +10,6 @@ import { UntakenPoints } from './untaken-points.ts'
 
 export abstract class StrategyBase implements Strategy {
   abstract readonly name: string
-  protected readonly space: PointSpace
   protected readonly random: Random
   protected readonly untaken: UntakenPoints
   protected readonly reported: ReportedTrials
@@ -18,11 +17,13 @@ export abstract class StrategyBase implements Strategy {
   readonly #time: RankingTime
 
   /** @throws SptError `search/seed` */
-  constructor(space: PointSpace, { seed, prior, seconds, trials }: StrategyOptions) {
+  constructor(
+    protected readonly space: PointSpace,
+    { seed, prior, seconds, trials }: StrategyOptions,
+  ) {
     if (!Number.isSafeInteger(seed))
       failWith('search/seed', `the seed cannot be ${show(seed)}`, { expected: 'an integer' })
     const generator = new Generator(seed)
-    this.space = space
     this.random = () => generator.next()
     this.untaken = new UntakenPoints(space, this.random)
     this.reported = new ReportedTrials(space)
