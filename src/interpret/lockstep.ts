@@ -103,7 +103,7 @@ export type Threads = readonly { readonly run: Iterator<Stop, void>; readonly fr
 
 /** Runs the blocks of a cluster in turns, each up to its next barrier, until all are done. */
 export function lockstep(name: string, cluster: readonly Threads[]): void {
-  const blocks = cluster.map((threads) => new Block(name, threads))
+  const blocks = cluster.map((threads) => blockOf(name, threads))
   while (blocks.some((b) => b.state !== 'done')) {
     for (const b of blocks) b.step()
     if (!blocks.some((b) => b.state === 'cluster')) continue
@@ -113,47 +113,44 @@ export function lockstep(name: string, cluster: readonly Threads[]): void {
   }
 }
 
-class Block {
-  readonly #results: IteratorResult<Stop, void>[]
-  #epoch = 0
+function blockOf(name: string, threads: Threads) {
+  let epoch = 0
   /** `cluster`: all threads wait at a barrier of the cluster. */
-  state: 'running' | 'cluster' | 'done' = 'running'
-
-  constructor(
-    private readonly name: string,
-    private readonly threads: Threads,
-  ) {
-    this.#results = threads.map((t) => t.run.next())
-  }
-
+  let state: 'running' | 'cluster' | 'done' = 'running'
+  const results = threads.map((t) => t.run.next())
   /** Runs to the next barrier, or polls the threads waiting at instructions once. */
-  step(): void {
-    if (this.state !== 'running') return
-    const [threads, results] = [this.threads, this.#results]
+  const step = (): void => {
+    if (state !== 'running') return
     while (runExchanges(threads, results)) {}
     if (retryInstructions(threads, results)) return
     const finished = results.filter((r) => r.done).length
     if (finished > 0 && finished < threads.length)
-      throw new InternalError(`${this.name}: ${finished} of ${threads.length} threads miss a barrier`)
+      throw new InternalError(`${name}: ${finished} of ${threads.length} threads miss a barrier`)
     if (finished > 0) {
-      this.state = 'done'
+      state = 'done'
       return
     }
     const first = results[0]!.value
     if (!first || first.lane || results.some((r) => r.value?.stmt !== first.stmt))
-      throw new InternalError(`${this.name}: threads of a block wait at different barriers`)
-    if (first.stmt.kind === 'barrier' && first.stmt.cluster) this.state = 'cluster'
-    else this.passBarrier()
+      throw new InternalError(`${name}: threads of a block wait at different barriers`)
+    if (first.stmt.kind === 'barrier' && first.stmt.cluster) state = 'cluster'
+    else passBarrier()
   }
-
   /** Continues all threads after the barrier that they have reached. */
-  passBarrier(): void {
-    this.state = 'running'
-    this.#epoch++
-    this.threads.forEach((t, k) => {
-      t.frame.state.epoch = this.#epoch
-      this.#results[k] = t.run.next()
+  const passBarrier = (): void => {
+    state = 'running'
+    epoch++
+    threads.forEach((t, k) => {
+      t.frame.state.epoch = epoch
+      results[k] = t.run.next()
     })
+  }
+  return {
+    get state() {
+      return state
+    },
+    step,
+    passBarrier,
   }
 }
 

@@ -68,16 +68,8 @@ export function inRegister(e: Expr, exact: Interval): Interval {
 
 export type NamedRange = (name: string) => readonly [number, number] | undefined
 
-/**
- * Returns the bounds of `e` from those of its operands, in the order of `children`. `range` returns the range of a
- * variable, and `defined` the expression that a name stands for.
- */
-export function intervalOf(
-  e: Expr,
-  operands: readonly Interval[],
-  range?: NamedRange,
-  defined: (e: Expr) => Expr = (x) => x,
-): Interval {
+/** Returns the bounds of `e` from those of its operands, in the order of `children`. `range` returns the range of a variable. */
+export function intervalOf(e: Expr, operands: readonly Interval[], range?: NamedRange): Interval {
   if (isFloat(e.dtype)) return REAL
   const [a, b, c] = operands
   switch (e.kind) {
@@ -90,7 +82,7 @@ export function intervalOf(
     case 'unary':
       return e.op === 'neg' ? interval(-a!.hi, -a!.lo, a!.knownHi, a!.knownLo) : EITHER
     case 'binary': {
-      const by = e.op === 'add' ? addedBelowZero(defined(e.a), defined(e.b), defined) : 0
+      const by = e.op === 'add' ? addedBelowZero(e.a, e.b) : 0
       // A select adds c to negative values only: a remainder as `%` computes it.
       if (by > 0) return interval(Math.min(0, a!.lo + by), Math.max(by - 1, a!.hi), a!.knownLo, a!.knownHi)
       return binaryInterval(e.op, a!, b!)
@@ -128,8 +120,8 @@ function ofBits(fn: MathFn, x: Interval, y?: Interval): Interval {
   return interval(lo, hi, lo > LOWEST, hi < HIGHEST || (lo >= 0 && x.lo < 0))
 }
 
-/** Returns c of `x + select(x < 0, c, 0)`; 0 for other sums. */
-function addedBelowZero(x: Expr, e: Expr, defined: (e: Expr) => Expr): number {
+/** Returns c of `x + select(x < 0, c, 0)`; 0 for other sums. `defined` returns the expression that a name stands for. */
+export function addedBelowZero(x: Expr, e: Expr, defined: (e: Expr) => Expr = (y) => y): number {
   const cond = e.kind === 'select' ? defined(e.cond) : e
   const matches =
     e.kind === 'select' &&

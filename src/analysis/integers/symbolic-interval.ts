@@ -2,12 +2,18 @@
  * Interval arithmetic with symbolic ends: bounds of integer expressions as expressions over sizes, so that a plan can
  * state them as data. Each end also has constant bounds that hold for all sizes, by which cases are decided.
  */
-import { type Expr, isZero } from '../../ir/expressions/expr.ts'
-import { sameExpr } from '../../ir/expressions/structural-equality.ts'
+import type { Expr } from '../../ir/expressions/expr.ts'
 import { type ExprType, isFloat } from '../../ir/values/dtype.ts'
 import { type BinaryOp, isCompare, MATH, type MathFn } from '../../ir/values/math.ts'
 import { endsOfBits } from './bit-ranges.ts'
-import { binaryInterval, HIGHEST, interval, LOWEST, wholeOf as numbersOf } from './interval.ts'
+import {
+  addedBelowZero,
+  binaryInterval,
+  HIGHEST,
+  interval,
+  LOWEST,
+  wholeOf as numbersOf,
+} from './interval.ts'
 import { constantEnd, type End, end, isConstant, node, ONE, plus, ZERO } from './symbolic-ends.ts'
 
 /** The ends of a range, and whether each follows from facts; otherwise it is that of the type. */
@@ -90,18 +96,6 @@ function selected(cond: SymbolicInterval, a: SymbolicInterval, b: SymbolicInterv
   const pick = (x: End, y: End): End =>
     x.key === y.key ? x : node('select', [cond.lo, x, y], Math.min(x.lo, y.lo), Math.max(x.hi, y.hi))
   return symbolic(pick(a.lo, b.lo), pick(a.hi, b.hi), knownLo, knownHi)
-}
-
-/** Returns c of `x + select(x < 0, c, 0)`; 0 for other sums. */
-function addedBelowZero(x: Expr, e: Expr, defined: (e: Expr) => Expr): number {
-  const cond = e.kind === 'select' ? defined(e.cond) : e
-  const matches =
-    e.kind === 'select' &&
-    cond.kind === 'binary' &&
-    cond.op === 'lt' &&
-    sameExpr(defined(cond.a), x) &&
-    isZero(cond.b)
-  return matches && e.then.kind === 'const' && isZero(e.else) ? e.then.value : 0
 }
 
 function callOf(

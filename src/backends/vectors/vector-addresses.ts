@@ -9,69 +9,54 @@ import type { Fact } from '../../ir/statements/loops.ts'
 import { type Body, bodiesOf, walkStmts } from '../../ir/statements/tree.ts'
 import { isWord } from '../../ir/values/dtype.ts'
 
-export class Addresses {
-  #facts: Facts
+export type Addresses = ReturnType<typeof addressesIn>
+
+export function addressesIn(body: Body, sizes: readonly Fact[] = []) {
   /** Values of `let`s, by name. */
-  readonly #lets = new Map<string, Expr>()
-
+  const lets = new Map<string, Expr>()
   /** Variables defined as sums whose terms are invariant in their scope. */
-  readonly #sums = new Map<string, Expr>()
-  readonly #expansions = new Map<Expr, Expr>()
-
-  constructor(body: Body, sizes: readonly Fact[] = []) {
-    this.#facts = new Facts({ sizes, defined: (name) => this.#lets.get(name) })
-    const written = writesOf(body)
-    walkStmts(body, (s) => {
-      if (s.kind !== 'let') return
-      this.#lets.set(s.name, s.value)
-      if (isSum(s.value) && ![...buffersRead(s.value)].some((b) => written.has(b)))
-        this.#sums.set(s.name, s.value)
-    })
-  }
-
+  const sums = new Map<string, Expr>()
+  const expansions = new Map<Expr, Expr>()
+  let facts: Facts = new Facts({ sizes, defined: (name) => lets.get(name) })
+  const written = writesOf(body)
+  walkStmts(body, (s) => {
+    if (s.kind !== 'let') return
+    lets.set(s.name, s.value)
+    if (isSum(s.value) && ![...buffersRead(s.value)].some((b) => written.has(b))) sums.set(s.name, s.value)
+  })
   /** Runs `evaluate` with the facts about sizes that the condition implies. */
-  withCondition<T>(cond: Expr, evaluate: () => T): T {
-    const outer = this.#facts
-    this.#facts = outer.where(cond)
+  const withCondition = <T>(cond: Expr, evaluate: () => T): T => {
+    const outer = facts
+    facts = outer.where(cond)
     const result = evaluate()
-    this.#facts = outer
+    facts = outer
     return result
   }
-
   /** Facts about sizes implied by a condition. */
-  impliedFacts(cond: Expr): readonly Fact[] {
-    return this.#facts.multiples(cond)
-  }
-
+  const impliedFacts = (cond: Expr): readonly Fact[] => facts.multiples(cond)
   /** Linear form of an address; names defined as sums, or as multiples of sums, are expanded. */
-  sum(e: Expr): Linear {
-    return linear(this.#expand(e))
-  }
-
-  #expand(e: Expr): Expr {
+  const sumOf = (e: Expr): Linear => linear(expand(e))
+  const expand = (e: Expr): Expr => {
     const expandVariable = (x: Expr): Expr | undefined => {
-      const value = x.kind === 'var' ? this.#sums.get(x.name) : undefined
-      return value && this.#expand(value)
+      const value = x.kind === 'var' ? sums.get(x.name) : undefined
+      return value && expand(value)
     }
-    return rewriteExpr(e, expandVariable, this.#expansions)
+    return rewriteExpr(e, expandVariable, expansions)
   }
-
   /**
    * Index of the vector of `width` elements at an address, without a division; undefined unless every term is divisible by
    * `width`.
    */
-  vectorIndex(e: Expr, width: number): Expr | undefined {
-    const sum = this.sum(e)
+  const vectorIndex = (e: Expr, width: number): Expr | undefined => {
+    const sum = sumOf(e)
     const isDivisible = (n: number): boolean => n % width === 0
     if (![sum.constant, ...[...sum.terms.values()].map((t) => t.coefficient)].every(isDivisible))
       return undefined
     return sumExpr(mapNumbers(sum, (n) => n / width))
   }
-
   /** Largest known divisor of the terms of an address, without its constant; 0 for no terms. */
-  alignment(base: Linear): number {
-    return this.#facts.divisorOfTerms(base)
-  }
+  const alignment = (base: Linear): number => facts.divisorOfTerms(base)
+  return { withCondition, impliedFacts, sumOf, vectorIndex, alignment }
 }
 
 /** Width of vectors in elements. */
@@ -81,7 +66,7 @@ const VECTOR = 4
 export function elementwiseStored(body: Body, addresses: Addresses, inElse = false): ReadonlySet<string> {
   const out = new Set<string>()
   for (const s of body) {
-    if (s.kind === 'store' && inElse && addresses.alignment(addresses.sum(s.index[0]!)) % VECTOR !== 0)
+    if (s.kind === 'store' && inElse && addresses.alignment(addresses.sumOf(s.index[0]!)) % VECTOR !== 0)
       out.add(s.buffer)
     const impliesFacts = s.kind === 'if' && addresses.impliedFacts(s.cond).length > 0
     for (const [k, b] of bodiesOf(s).entries())

@@ -28,7 +28,7 @@ import {
   withBodies,
 } from '../../ir/statements/tree.ts'
 import { mapLaunches } from '../launch-uses.ts'
-import { Addresses, type Element, elementwiseStored, MemoryVersions } from './vector-addresses.ts'
+import { addressesIn, type Element, elementwiseStored, MemoryVersions } from './vector-addresses.ts'
 import { completeVectors, type Neighbours, packAtomics } from './vector-atomics.ts'
 
 /** Permitted widths of vector accesses to a buffer in elements, largest first; empty if it must be accessed by element. */
@@ -54,7 +54,7 @@ export function vectorAccesses(plan: Kernel3, widths: Widths): Kernel3 {
 function vectorizeLaunch(launch: Launch, plan: Kernel3, widths: Widths): Launch {
   let body = vectorizer(launch, plan, widths)(launch.body)
   if (widths.storesVectors && body !== launch.body) {
-    const elementwise = elementwiseStored(launch.body, new Addresses(launch.body, plan.facts))
+    const elementwise = elementwiseStored(launch.body, addressesIn(launch.body, plan.facts))
     const restricted: Widths = { ...widths, widths: (b) => (elementwise.has(b.name) ? [] : widths.widths(b)) }
     if (elementwise.size > 0) body = vectorizer(launch, plan, restricted)(launch.body)
   }
@@ -82,20 +82,20 @@ function vectorizer(launch: Launch, plan: Kernel3, widthsOf: Widths) {
     element: (r) => {
       const [target] = r.targets
       if (!r.atomic || !target || r.targets.length > 1) return undefined
-      const sum = addresses.sum(target.index[0]!)
+      const sum = addresses.sumOf(target.index[0]!)
       const base = linearKey({ terms: sum.terms, constant: 0 })
       return { key: `${target.buffer} ${base} ${r.reducer.name}`, constant: sum.constant }
     },
     widths: (r) => {
       const target = r.targets[0]!
       const buffer = buffers.get(target.buffer)
-      const alignment = addresses.alignment({ ...addresses.sum(target.index[0]!), constant: 0 })
+      const alignment = addresses.alignment({ ...addresses.sumOf(target.index[0]!), constant: 0 })
       const widths = buffer ? widthsOf.atomicWidths(buffer, r.reducer.name) : []
       return widths.filter((w) => alignment % w === 0)
     },
   }
   const buffers = buffersByName(plan.buffers, launch.body)
-  const addresses = new Addresses(launch.body, plan.facts)
+  const addresses = addressesIn(launch.body, plan.facts)
   const written = writesOf(launch.body)
   for (const { atomic: isAtomic, targets, reducer } of stmtsOf(launch.body, 'reduce'))
     for (const t of isAtomic ? targets : []) getOrAdd(atomic, t.buffer, () => new Set()).add(reducer.name)
@@ -126,7 +126,7 @@ function vectorizer(launch: Launch, plan: Kernel3, widthsOf: Widths) {
   }
   const elementOf = (l: Load | Store): Element | undefined => {
     if (vectorWidths(l.buffer).length === 0) return undefined
-    const sum = addresses.sum(l.index[0]!)
+    const sum = addresses.sumOf(l.index[0]!)
     const base = { terms: sum.terms, constant: 0 }
     const elementLoad = l.kind === 'load' ? l : load(l.buffer, l.index, l.value.dtype)
     return { key: `${l.buffer} ${linearKey(base)}`, constant: sum.constant, base, load: elementLoad }

@@ -28,7 +28,7 @@ import { stmt } from '../../ir/statements/tree.ts'
 import { type ElementPosition, locate, whenPresent } from './access.ts'
 import { openIterator } from './iterate.ts'
 import { Copies, usedChanged } from './let-inlining.ts'
-import { Levels } from './level-positions.ts'
+import { levelsOf } from './level-positions.ts'
 import { emptyScope, type Scope, withFacts, withValue } from './nest-scope.ts'
 import { buffersOf, deriveInitialisation, tableLength, valuesBelow } from './output-initialization.ts'
 
@@ -43,7 +43,7 @@ export function lowerToPositions(kernel: Kernel1): Kernel2 {
 function positionLowering(kernel: Kernel1, outside: ReadonlySet<Expr>) {
   /** Conditions that initialisation expects inside reduction loops, but that ended up outside. */
   const outsideOf = new Set<Expr>()
-  const levels = new Levels(kernel.axes)
+  const levels = levelsOf(kernel.axes)
   const initOf = deriveInitialisation(kernel, outside)
   const buffers = new Map(kernel.buffers.map((b) => [b.name, b]))
   const names = new Names([

@@ -48,7 +48,7 @@ import { CudaLibrary } from './library-call.ts'
 import { allocHost, type CudaBuffer, CudaMemory, FILL } from './memory.ts'
 import { type CudaModule, CudaModules, checkRequirements } from './module.ts'
 import { MAX_ARGUMENTS } from './pack-arguments.ts'
-import { CudaEvent, CudaStream, Timer } from './stream.ts'
+import { CudaEvent, CudaStream, type Timer, timerOn } from './stream.ts'
 
 export interface CudaDeviceParts {
   readonly driver: CudaDriver
@@ -93,7 +93,7 @@ export class CudaDevice implements Device {
     this.#libraries = parts.libraries
     this.#memory = new CudaMemory(driver, this.limits, chip.device)
     this.#context = new CudaContext(driver, chip, (requested, label) => this.#memory.state(requested, label))
-    this.#timer = new Timer(this.#context)
+    this.#timer = timerOn(this.#context)
     this.#modules = new CudaModules(this.#context, chip, parts.compiler)
     this.#launcher = new Launcher(this.#context, this.#memory, parts.overlap && !parts.syncEachLaunch)
     this.#graphs = {

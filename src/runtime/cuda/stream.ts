@@ -128,33 +128,30 @@ function checkEvent(event: DeviceEvent, context: CudaContext): CudaEvent {
 const MAX_TIMED = 128
 
 /** Measures device times of queued work with pairs of events. */
-export class Timer {
-  readonly #events: Handle[] = []
+export type Timer = ReturnType<typeof timerOn>
 
-  constructor(private readonly context: CudaContext) {}
-
+export function timerOn(/** Maximum number of event pairs in use. */ context: CudaContext) {
+  const pool: Handle[] = []
   /** Milliseconds of each repeat of the work queued by `queue` on the main queue; `between` queues work before each repeat, unmeasured. */
-  async time(repeats: number, queue: () => void, between: () => void): Promise<number[]> {
+  const time = async (repeats: number, queue: () => void, between: () => void): Promise<number[]> => {
     const times: number[] = []
     while (times.length < repeats) {
-      times.push(...(await this.#timeBatch(Math.min(MAX_TIMED, repeats - times.length), queue, between)))
+      times.push(...(await timeBatch(Math.min(MAX_TIMED, repeats - times.length), queue, between)))
     }
     return times
   }
-
   /** Destroys the events. The context must be current. */
-  release(): void {
-    for (const event of this.#events) this.context.calls.cuEventDestroy_v2(event)
-    this.#events.length = 0
+  const release = (): void => {
+    for (const event of pool) context.calls.cuEventDestroy_v2(event)
+    pool.length = 0
   }
-
-  async #timeBatch(count: number, queue: () => void, between: () => void): Promise<number[]> {
-    const { main } = this.context
-    const events = this.#takeEvents(2 * count)
-    const record = (event: Handle): void => this.context.call('cuEventRecord', event, main.handle)
+  const timeBatch = async (count: number, queue: () => void, between: () => void): Promise<number[]> => {
+    const { main } = context
+    const events = takeEvents(2 * count)
+    const record = (event: Handle): void => context.call('cuEventRecord', event, main.handle)
     try {
-      this.context.inContext('timing', () => {
-        this.context.join()
+      context.inContext('timing', () => {
+        context.join()
         for (let i = 0; i < count; i++) {
           between()
           record(events[2 * i]!)
@@ -162,23 +159,22 @@ export class Timer {
           record(events[2 * i + 1]!)
         }
       })
-      await this.context.waitIdle('timing', main)
-      return this.context.inContext('timing', () =>
+      await context.waitIdle('timing', main)
+      return context.inContext('timing', () =>
         Array.from({ length: count }, (_, i) => {
           const out = new Float32Array(1)
-          this.context.call('cuEventElapsedTime', out, events[2 * i]!, events[2 * i + 1]!)
+          context.call('cuEventElapsedTime', out, events[2 * i]!, events[2 * i + 1]!)
           return out[0]!
         }),
       )
     } finally {
-      this.#events.push(...events)
+      pool.push(...events)
     }
   }
-
-  #takeEvents(count: number): Handle[] {
-    return this.context.inContext('timing', () => {
-      while (this.#events.length < count) this.#events.push(obtain(this.context.driver, 'cuEventCreate', 0))
-      return this.#events.splice(0, count)
+  const takeEvents = (count: number): Handle[] =>
+    context.inContext('timing', () => {
+      while (pool.length < count) pool.push(obtain(context.driver, 'cuEventCreate', 0))
+      return pool.splice(0, count)
     })
-  }
+  return { time, release }
 }

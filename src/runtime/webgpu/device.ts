@@ -26,7 +26,7 @@ import {
 import { checkStream, InOrderDevice, InOrderStream, inOrderGraph, isStream } from '../in-order.ts'
 import type { GpuBuffer } from './buffer.ts'
 import { expectEncoder } from './callers-buffer.ts'
-import { Launcher, type TimestampRange } from './launch.ts'
+import { type Launcher, launcherOn, type TimestampRange } from './launch.ts'
 import { adapterName, capabilities, deviceLimits } from './limits.ts'
 import { Memory } from './memory.ts'
 import { compileModule } from './module.ts'
@@ -56,7 +56,7 @@ export class WebGpuDevice extends InOrderDevice implements Device {
     this.owner = new Session(device, name, isOwn)
     void device.lost.then(() => disposedDevices.add(this))
     this.#memory = new Memory(this.owner, this.limits)
-    this.#launcher = new Launcher(this.owner)
+    this.#launcher = launcherOn(this.owner)
   }
 
   alloc(bytes: number, label: string): DeviceBuffer {

@@ -95,78 +95,66 @@ export interface RecordedCommands {
   free(): void
 }
 
-export class Launcher {
-  readonly #clears: Clears
-  #arena: Scalars | undefined
+export type Launcher = ReturnType<typeof launcherOn>
+
+export function launcherOn(session: Session) {
+  let arena: Scalars | undefined
   /** Lists of commands that were recorded in callers' encoders, with scalars that later submissions do not overwrite. */
-  readonly #recorded = new WeakMap<readonly Command[], RecordedCommands>()
-
-  constructor(private readonly session: Session) {
-    this.#clears = new Clears(session)
-  }
-
+  const recorded = new WeakMap<readonly Command[], RecordedCommands>()
+  const clears = new Clears(session)
   /**
    * Encodes and submits `commands` synchronously. No await separates the write of the uniforms from the submission that reads
    * them, so calls may overlap.
    */
-  submit(commands: readonly Command[], stamps?: TimestampRange): void {
-    const layout = this.#layOut(commands)
+  const submit = (commands: readonly Command[], stamps?: TimestampRange): void => {
+    const layout = layOut(commands)
     if (layout.data.byteLength > ARENA_BYTES) {
-      const recorded = this.#record(commands, layout)
-      this.replay(recorded, stamps)
+      const recorded = recordBound(commands, layout)
+      replay(recorded, stamps)
       recorded.free()
       return
     }
     // Created once, so cached bind groups stay valid.
-    this.#arena ??= new Scalars(this.session, ARENA_BYTES)
-    const scalars = this.#arena
+    arena ??= new Scalars(session, ARENA_BYTES)
+    const scalars = arena
     scalars.write(layout.data)
-    this.#submit(
-      this.#bindAll(commands, layout.offsets, (entry, args) => this.#cachedGroup(entry, args, scalars)),
+    submitBound(
+      bindAll(commands, layout.offsets, (entry, args) => cachedGroup(entry, args, scalars)),
       stamps,
     )
   }
-
   /** Records commands with a separate uniform buffer, which other submissions do not overwrite. */
-  record(commands: readonly Command[]): RecordedCommands {
-    return this.#record(commands, this.#layOut(commands))
-  }
-
+  const record = (commands: readonly Command[]): RecordedCommands => recordBound(commands, layOut(commands))
   /** Encodes commands without a submission. A repeated list reuses its scalars. */
-  recordInto(encoder: GPUCommandEncoder, commands: readonly Command[]): void {
-    encode(encoder, getOrAdd(this.#recorded, commands, () => this.record(commands)).commands)
+  const recordInto = (encoder: GPUCommandEncoder, commands: readonly Command[]): void => {
+    encode(encoder, getOrAdd(recorded, commands, () => record(commands)).commands)
   }
-
-  #layOut(commands: readonly Command[]): ScalarLayout {
-    return layOutScalars(commands, this.session.device.limits.minUniformBufferOffsetAlignment)
-  }
-
-  #record(commands: readonly Command[], { offsets, data }: ScalarLayout): RecordedCommands {
-    const scalars = new Scalars(this.session, data.byteLength)
+  const layOut = (commands: readonly Command[]): ScalarLayout =>
+    layOutScalars(commands, session.device.limits.minUniformBufferOffsetAlignment)
+  const recordBound = (commands: readonly Command[], { offsets, data }: ScalarLayout): RecordedCommands => {
+    const scalars = new Scalars(session, data.byteLength)
     scalars.write(data)
     const groups = new Map<GpuEntry, Map<string, GPUBindGroup>>()
-    const bound = this.#bindAll(commands, offsets, (entry, args) => {
+    const bound = bindAll(commands, offsets, (entry, args) => {
       const entryGroups = getOrAdd(groups, entry, () => new Map<string, GPUBindGroup>())
-      return getOrAdd(entryGroups, keyOf(args), () => this.#bind(entry, args, scalars))
+      return getOrAdd(entryGroups, keyOf(args), () => bind(entry, args, scalars))
     })
     return { commands: bound, free: () => scalars.free() }
   }
-
-  replay(recorded: RecordedCommands, stamps?: TimestampRange): void {
-    this.#submit(recorded.commands, stamps)
+  const replay = (recorded: RecordedCommands, stamps?: TimestampRange): void => {
+    submitBound(recorded.commands, stamps)
   }
-
   /** Binds commands. Clears among launches become dispatches, which do not end the pass. */
-  #bindAll(
+  const bindAll = (
     commands: readonly Command[],
     offsets: readonly number[],
     group: (entry: GpuEntry, args: readonly ArgValue[]) => GPUBindGroup,
-  ): BoundCommand[] {
+  ): BoundCommand[] => {
     const hasLaunches = commands.some((c) => c.kind === 'launch')
     return commands.map((c, k): BoundCommand => {
       if (c.kind === 'clear') {
         const buffer = c.buffer as GpuBuffer
-        const clear = hasLaunches ? this.#clears.launchFor(buffer) : undefined
+        const clear = hasLaunches ? clears.launchFor(buffer) : undefined
         return clear ? { kind: 'launch', ...clear, offsets: [] } : { kind: 'clear', buffer }
       }
       const entry = entryOf(c)
@@ -179,20 +167,18 @@ export class Launcher {
       }
     })
   }
-
-  #submit(commands: readonly BoundCommand[], stamps?: TimestampRange): void {
-    const { device } = this.session
+  const submitBound = (commands: readonly BoundCommand[], stamps?: TimestampRange): void => {
+    const { device } = session
     const encoder = device.createCommandEncoder()
     encode(encoder, commands, stamps)
     device.queue.submit([encoder.finish()])
   }
-
-  #cachedGroup(entry: GpuEntry, args: readonly ArgValue[], scalars: Scalars): GPUBindGroup {
+  const cachedGroup = (entry: GpuEntry, args: readonly ArgValue[], scalars: Scalars): GPUBindGroup => {
     const buffers = buffersOf(args)
     const key = keyOf(args)
     const cached = entry.bindGroups.get(key)
     if (cached) return cached.group
-    const group = this.#bind(entry, args, scalars)
+    const group = bind(entry, args, scalars)
     const drop = (): void => {
       entry.bindGroups.delete(key)
       for (const b of buffers) b.onFree.delete(drop)
@@ -201,8 +187,7 @@ export class Launcher {
     for (const b of buffers) b.onFree.add(drop)
     return group
   }
-
-  #bind(entry: GpuEntry, args: readonly ArgValue[], scalars: Scalars): GPUBindGroup {
+  const bind = (entry: GpuEntry, args: readonly ArgValue[], scalars: Scalars): GPUBindGroup => {
     const buffers = buffersOf(args)
     checkAliases(entry, buffers)
     const entries: GPUBindGroupEntry[] = buffers.map((b, binding) => ({
@@ -214,8 +199,9 @@ export class Launcher {
         binding: buffers.length,
         resource: { buffer: scalars.buffer, offset: 0, size: entry.uniformBytes },
       })
-    return this.session.device.createBindGroup({ label: entry.spec.name, layout: entry.layout, entries })
+    return session.device.createBindGroup({ label: entry.spec.name, layout: entry.layout, entries })
   }
+  return { submit, record, recordInto, replay }
 }
 
 const buffersOf = (args: readonly ArgValue[]): GpuBuffer[] =>
