@@ -30,11 +30,6 @@ interface Way extends KernelMatch {
   readonly iters: ReadonlyMap<string, string>
 }
 
-/** Returns the match; null if the kernels differ. */
-export function matchKernel(pattern: Kernel1, kernel: Kernel1): KernelMatch | null {
-  return matcher(pattern, kernel).found
-}
-
 /** Returns the map with one more pair; null if either name is paired with another. */
 function paired(
   map: ReadonlyMap<string, string>,
@@ -46,7 +41,8 @@ function paired(
   return [...map.values()].includes(to) ? null : new Map([...map, [from, to]])
 }
 
-function matcher(wanted: Kernel1, kernel: Kernel1) {
+/** Returns the match; null if the kernels differ. */
+export function matchKernel(wanted: Kernel1, kernel: Kernel1): KernelMatch | null {
   const isScalar = (e: Expr): boolean =>
     e.kind === 'const' || (e.kind === 'var' && kernel.params.some((x) => x.name === e.name))
   const bodies = (
@@ -136,12 +132,8 @@ function matcher(wanted: Kernel1, kernel: Kernel1) {
       below,
     )
   }
-  return {
-    get found(): KernelMatch | null {
-      const none: Way = { axes: new Map(), buffers: new Map(), params: new Map(), iters: new Map() }
-      return bodies(wanted.body, kernel.body, [none])[0] ?? null
-    },
-  }
+  const none: Way = { axes: new Map(), buffers: new Map(), params: new Map(), iters: new Map() }
+  return bodies(wanted.body, kernel.body, [none])[0] ?? null
 }
 
 const alike = (p: Buffer1, a: Buffer1): boolean =>

@@ -88,10 +88,7 @@ export function eliminateCommonSubexpressions(
   buffers: readonly Buffer[] = [],
   launch: HardwareExtents = new Map(),
 ): Body {
-  return hoister(body, names, protectedAccesses(body, buffers, launch))
-}
-
-function hoister(body: Body, names: Names, accesses: ReturnType<typeof protectedAccesses>) {
+  const accesses = protectedAccesses(body, buffers, launch)
   /** Scopes in traversal order: the analysis creates them, the rewrite reads them in the same order. */
   const scopes: Scope[] = []
   let next = 0

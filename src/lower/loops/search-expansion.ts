@@ -39,7 +39,7 @@ export function expandSearches(body: Body, names: Names): Body {
       const replaced = mapExprs(s, (e) =>
         before.take(e, searchLet && e === searchLet.value ? searchLet.name : undefined),
       )
-      return searchLet ? before.body : [...before.body, replaced]
+      return searchLet ? before.body() : [...before.body(), replaced]
     },
   })
 }
@@ -103,12 +103,7 @@ function statementsBefore(names: Names) {
     run.parts.push(...emit(s, names, (at) => store(name, [int(0)], at)))
     return load(name, [int(0)])
   }
-  return {
-    get body(): Body {
-      return [...registers, ...bodyOf(always)]
-    },
-    take,
-  }
+  return { body: (): Body => [...registers, ...bodyOf(always)], take }
 }
 
 const isOr = (e: Expr): boolean => e.kind === 'binary' && e.op === 'or'

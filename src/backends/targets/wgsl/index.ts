@@ -17,19 +17,16 @@ import { HELPERS } from './helpers.ts'
 import { rejectDeepNesting, rejectF64 } from './limits.ts'
 import { type Wgsl, wgsl } from './spellings.ts'
 
-/**
- * Prints Stage III as WGSL: one module for each launch, because a binding has one type in a module. Buffers are bindings 0 … n-1
- * of group 0 in the order of the entry's arguments. Scalars share one uniform block, the next binding.
- */
-const wgslModules = (plan: Kernel3, uses: readonly LaunchUse[], target: Wgsl): PrintedModule[] =>
-  uses.map((use) => wgslModule(plan, use, target))
-
 /** Diagnostic rules of the uniformity analysis, by extension. */
 const UNIFORMITY: Readonly<Record<string, string>> = {
   subgroups: 'subgroup_uniformity',
   chromium_experimental_subgroup_matrix: 'chromium.subgroup_matrix_uniformity',
 }
 
+/**
+ * Prints a launch of Stage III as WGSL. Each launch has a module, because a binding has one type in a module. Buffers are bindings
+ * 0 … n-1 of group 0 in the order of the entry's arguments. Scalars share one uniform block, the next binding.
+ */
 function wgslModule(plan: Kernel3, use: LaunchUse, target: Wgsl): PrintedModule {
   const { launch } = use
   const helpers: Helpers = new Map()
@@ -195,7 +192,7 @@ export const WGSL = {
     rejectDeepNesting(plan)
     const table = wgsl(options.f16 ?? launchUses(plan).some(needsF16))
     const split = splitBranches(vectorAccesses(plan, table))
-    return wgslModules(split, launchUses(split), table)
+    return launchUses(split).map((use) => wgslModule(split, use, table))
   },
 } as const satisfies Target
 
