@@ -1,8 +1,7 @@
 /** Runs a command line without owning the process: dispatches to subcommands and reports failures. */
 import { readFile, stat } from 'node:fs/promises'
 import { version } from '../io/package/package.ts'
-import { HELP, parseArgs } from './arguments/args.ts'
-import { type CommandSpec, longName } from './arguments/command.ts'
+import { type CommandSpec, HELP, longName, parseArgs } from './arguments/command.ts'
 import { checkPaths } from './arguments/paths.ts'
 import { EXIT, failureJson, rejectUsage, showFailure, UsageError } from './output/failure.ts'
 import { linesText } from './output/figures.ts'

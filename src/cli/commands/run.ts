@@ -1,3 +1,5 @@
+/** Bytes above which the reference computes a sample of rows, if rows are independent. */
+import { readFile } from 'node:fs/promises'
 import { totalmem } from 'node:os'
 import type { Binding } from '../../api/built/binding.ts'
 import { buildDefault } from '../../api/built/build.ts'
@@ -5,11 +7,15 @@ import type { RunInputs } from '../../api/inputs/bound-inputs.ts'
 import { flatInputs } from '../../api/inputs/flat-inputs.ts'
 import { formatInputsFor } from '../../api/inputs/format-input-binding.ts'
 import type { Kernel } from '../../api/kernels/kernel.ts'
+import { loadPlan } from '../../api/plans/loaded-plan.ts'
 import { type Diagnostic, failWith } from '../../ast/diagnostics/diagnostic.ts'
 import { DEVICE_KINDS } from '../../backends/target.ts'
 import { ADDRESSES, READABLE, WRITABLE, writeTensor } from '../../io/index.ts'
+import { withFileErrors } from '../../io/node-files.ts'
 import type { Kernel1 } from '../../ir/coordinates/stage1.ts'
 import { devices } from '../../node.ts'
+import { readPlan } from '../../plan/read.ts'
+import type { Plan } from '../../plan/schema.ts'
 import { allAxesOf } from '../../run/bind/bind-plan.ts'
 import { runOn } from '../../run/compile/compiled-program.ts'
 import type { Verification } from '../../run/verify/verify.ts'
@@ -19,14 +25,12 @@ import { BIND, DEVICE, KERNEL, SCHEDULE, SEED, SIZE, TRUST } from '../arguments/
 import { type Form, formsOn } from '../forms.ts'
 import { EXIT } from '../output/failure.ts'
 import { size } from '../output/figures.ts'
-import { bindOptions, checkOutputs, paddingOf, sizeOptions } from '../run/bind-options.ts'
+import { bindOptions, checkOutputs, paddingOf, readInputs, sizeOptions } from '../run/bind-options.ts'
 import { PhaseTimer, warmUp } from '../run/phase-timer.ts'
-import { runPlan } from '../run/plan-run.ts'
 import { builtFormats, type Report, reportJson, reportText } from '../run/run-report.ts'
 import { conversions, duplicatesIn, sparseSizes } from '../run/sparse-sizes.ts'
 import { reportRejectedDefault, withKernel } from '../scheduled-kernel.ts'
 
-/** Bytes above which the reference computes a sample of rows, if rows are independent. */
 const SAMPLE_FROM = 2 ** 27
 const SAMPLED = 1000
 const DEFAULT_REPEAT = 3
@@ -224,3 +228,53 @@ const sizesOf = (kernel: Kernel1, params: ReadonlyMap<string, number>): Record<s
 /** Names of random inputs; axes are distinguished from tensors, because their coordinates are random. */
 const randomNames = (kernel: Kernel1, names: readonly string[]): string[] =>
   names.map((name) => (allAxesOf(kernel).has(name) ? `axis ${name}` : name))
+
+// `--plan`: runs a stored plan.
+
+/** Reads a JSON file. Throws SptError `plan/malformed`. */
+async function planIn(path: string): Promise<Plan> {
+  const text = await withFileErrors(path, 'read', () => readFile(path, 'utf8'))
+  const json = ((): unknown => {
+    try {
+      return JSON.parse(text)
+    } catch {
+      return failWith('plan/malformed', `'${path}' is not JSON`, {
+        expected: 'a plan',
+        hint: `spt emit kernel.spt --target plan --out '${path}'`,
+      })
+    }
+  })()
+  return json as Plan
+}
+
+export async function runPlan(call: Call, path: string): Promise<number> {
+  const plan = await planIn(path)
+  const { kernel, device: kind } = readPlan(plan)
+  const { files, seed } = bindOptions(call)
+  const params = sizeOptions(call)
+  const outputs = call.pairs('out', 'PATH')
+  await checkOutputs(kernel, outputs)
+  const tensors = await readInputs(kernel, files, params)
+  const device = await devices[call.choice('device', ['cpu', 'webgpu', 'cuda']) ?? kind]()
+  try {
+    const loaded = await loadPlan(plan, device)
+    const bound = await loaded.bind({ ...tensors, ...Object.fromEntries(params) }, { seed })
+    const start = performance.now()
+    await bound.run()
+    const milliseconds = performance.now() - start
+    for (const [name, to] of outputs) await writeTensor(to, await bound.get(name))
+    bound.free()
+    const report = { kernel: plan.kernel, schedule: plan.schedule, device: device.name, milliseconds }
+    call.io.out(
+      call.flag('json')
+        ? `${JSON.stringify({ ...report, written: Object.fromEntries(outputs) })}\n`
+        : `${[
+            `${report.kernel}${report.schedule ? `.${report.schedule}` : ''} on ${device.name}: first run ${milliseconds.toPrecision(3)} ms`,
+            ...[...outputs].map(([name, to]) => `${name} written to ${to}`),
+          ].join('\n')}\n`,
+    )
+    return EXIT.ok
+  } finally {
+    await device.dispose()
+  }
+}
