@@ -28,7 +28,7 @@ import type { GpuBuffer } from './buffer.ts'
 import { expectEncoder } from './callers-buffer.ts'
 import { type Launcher, launcherOn, type TimestampRange } from './launch.ts'
 import { adapterName, capabilities, deviceLimits } from './limits.ts'
-import { Memory } from './memory.ts'
+import { type Memory, memoryOn } from './memory.ts'
 import { compileModule } from './module.ts'
 import { firstLine, type GpuFailure, Session, validationError } from './session.ts'
 import { clockOf, REPEATS_PER_CLOCK, readDeviceClock, timesOf } from './timing.ts'
@@ -55,7 +55,7 @@ export class WebGpuDevice extends InOrderDevice implements Device {
     this.features = capabilities(device.features, info, lanes)
     this.owner = new Session(device, name, isOwn)
     void device.lost.then(() => disposedDevices.add(this))
-    this.#memory = new Memory(this.owner, this.limits)
+    this.#memory = memoryOn(this.owner, this.limits)
     this.#launcher = launcherOn(this.owner)
   }
 
@@ -189,7 +189,7 @@ export class WebGpuDevice extends InOrderDevice implements Device {
     const done = this.owner.device.queue.onSubmittedWorkDone()
     const [error] = await this.owner.wait(Promise.all([failure, done]), call)
     if (!error) return
-    for (const b of new Set(commands.flatMap(buffersOf))) await this.#memory.probe(b, call)
+    for (const b of new Set(commands.flatMap(buffersOf))) await this.#memory.probeBuffer(b, call)
     throw submissionError(commands, call, error)
   }
 

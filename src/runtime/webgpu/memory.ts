@@ -22,64 +22,53 @@ const PIECE = 16 * 2 ** 20
 /** Maximum number of pieces in flight. */
 const PIECES_IN_FLIGHT = 4
 
-export class Memory {
-  readonly #probe: Probe
+export type Memory = ReturnType<typeof memoryOn>
 
-  constructor(
-    private readonly session: Session,
-    private readonly limits: DeviceLimits,
-  ) {
-    this.#probe = new Probe(session)
-  }
-
+export function memoryOn(session: Session, limits: DeviceLimits) {
+  const probes = new Probe(session)
   /** The buffer behind a handle; it must be live and belong to this device. @throws SptError as `checkBuffer` */
-  resolve(buffer: DeviceBuffer, call: string): GpuBuffer {
-    checkBuffer(buffer, this.session, call)
+  const resolve = (buffer: DeviceBuffer, call: string): GpuBuffer => {
+    checkBuffer(buffer, session, call)
     return buffer as GpuBuffer
   }
-
-  alloc(bytes: number, label: string): GpuBuffer {
+  const alloc = (bytes: number, label: string): GpuBuffer => {
     expectLabel(label, 'a buffer')
-    this.session.checkAlive(`alloc ${label}`)
-    checkAlloc(bytes, label, this.limits)
-    return new GpuBuffer(this.session, bytes, label)
+    session.checkAlive(`alloc ${label}`)
+    checkAlloc(bytes, label, limits)
+    return new GpuBuffer(session, bytes, label)
   }
-
   /** @throws SptError as `Device.wrap` */
-  async wrap({ memory, offset, bytes }: NativeRange, label: string): Promise<GpuBuffer> {
+  const wrap = async ({ memory, offset, bytes }: NativeRange, label: string): Promise<GpuBuffer> => {
     expectLabel(label, 'a buffer')
     const call = `wrap ${label}`
-    this.session.checkAlive(call)
-    checkAlloc(bytes, label, this.limits)
-    checkGpuBuffer(memory, { offset, size: bindingBytes(bytes) }, label, this.session.device.limits)
-    const buffer = new GpuBuffer(this.session, bytes, label, memory as GPUBuffer, offset)
+    session.checkAlive(call)
+    checkAlloc(bytes, label, limits)
+    checkGpuBuffer(memory, { offset, size: bindingBytes(bytes) }, label, session.device.limits)
+    const buffer = new GpuBuffer(session, bytes, label, memory as GPUBuffer, offset)
     try {
-      await this.probe(buffer, call)
+      await probeBuffer(buffer, call)
     } catch (e) {
       buffer.free()
       throw e
     }
     return buffer
   }
-
   /** Checks that WebGPU accepts a buffer; the caller may have destroyed or mapped it. @throws SptError `device/usage`, `device/foreign-buffer`, `device/freed-buffer` */
-  async probe(buffer: GpuBuffer, call: string): Promise<void> {
+  const probeBuffer = async (buffer: GpuBuffer, call: string): Promise<void> => {
     if (buffer.isOwn) return
-    const { session } = this
     checkUnmapped(buffer, call)
-    const { value: use, failure } = session.scoped(() => this.#probe.bind(buffer))
+    const { value: use, failure } = session.scoped(() => probes.bind(buffer))
     if (await session.wait(failure, call)) failForeignBuffer(buffer, call)
     // The submission makes WebGPU check that the buffer is not destroyed.
     const { failure: inUse } = session.scoped(use)
     if (await session.wait(inUse, call)) failFreedBuffer(buffer, call)
   }
-
-  async upload(handle: DeviceBuffer, data: HostArray, byteOffset = 0): Promise<void> {
+  const upload = async (handle: DeviceBuffer, data: HostArray, byteOffset = 0): Promise<void> => {
     expectBuffer(handle, 'an upload')
     expectData(data)
     const call = `upload to ${handle.label}`
-    this.session.checkAlive(call)
-    const buffer = this.resolve(handle, call)
+    session.checkAlive(call)
+    const buffer = resolve(handle, call)
     checkRange(buffer, byteOffset, data.byteLength, 'uploading')
     checkUsage(buffer, 'copyDst', call)
     await buffer.ready()
@@ -89,29 +78,32 @@ export class Memory {
     // Whole words are written directly. A partial word at either end is read first, so that its other bytes are kept.
     const head = Math.min(start === byteOffset ? 0 : 4 - (byteOffset % 4), source.length)
     const tail = head === source.length ? 0 : (source.length - head) % 4
-    if (head > 0) await this.#patch(buffer, start, byteOffset - start, source.subarray(0, head), call)
-    if (tail > 0) await this.#patch(buffer, end - 4, 0, source.subarray(source.length - tail), call)
-    await this.#write(buffer, byteOffset + head, source.subarray(head, source.length - tail), call)
+    if (head > 0) await patch(buffer, start, byteOffset - start, source.subarray(0, head), call)
+    if (tail > 0) await patch(buffer, end - 4, 0, source.subarray(source.length - tail), call)
+    await write(buffer, byteOffset + head, source.subarray(head, source.length - tail), call)
   }
-
-  async #patch(
+  const patch = async (
     buffer: GpuBuffer,
     wordOffset: number,
     byteInWord: number,
     bytes: Uint8Array,
     call: string,
-  ): Promise<void> {
-    const word = new Uint8Array(await this.#read(buffer, wordOffset, 4, call))
+  ): Promise<void> => {
+    const word = new Uint8Array(await read(buffer, wordOffset, 4, call))
     word.set(bytes, byteInWord)
-    await this.#write(buffer, wordOffset, word, call)
+    await write(buffer, wordOffset, word, call)
   }
-
-  async #write(buffer: GpuBuffer, offset: number, source: Uint8Array, call: string): Promise<void> {
-    const { device } = this.session
+  const write = async (
+    buffer: GpuBuffer,
+    offset: number,
+    source: Uint8Array,
+    call: string,
+  ): Promise<void> => {
+    const { device } = session
     for (let offsetInData = 0, piece = 1; offsetInData < source.length; offsetInData += PIECE, piece++) {
       const part = source.subarray(offsetInData, offsetInData + PIECE)
-      this.resolve(buffer, call)
-      const { failure } = this.session.scoped(() =>
+      resolve(buffer, call)
+      const { failure } = session.scoped(() =>
         device.queue.writeBuffer(
           buffer.gpu,
           buffer.offset + offset + offsetInData,
@@ -122,49 +114,52 @@ export class Memory {
       )
       const last = offsetInData + PIECE >= source.length
       if (!last && piece % PIECES_IN_FLIGHT !== 0) continue
-      const error = await this.session.wait(failure, call)
+      const error = await session.wait(failure, call)
       if (error?.kind === 'memory') throw outOfMemory(`the transfer to ${buffer.label}`, part.length)
-      if (error) await this.probe(buffer, call)
+      if (error) await probeBuffer(buffer, call)
       if (error) throw validationError(call, error.message)
-      if (!last) await this.session.wait(device.queue.onSubmittedWorkDone(), call)
+      if (!last) await session.wait(device.queue.onSubmittedWorkDone(), call)
     }
   }
-
-  async download(handle: DeviceBuffer, length?: number): Promise<ArrayBuffer> {
+  const download = async (handle: DeviceBuffer, length?: number): Promise<ArrayBuffer> => {
     expectBuffer(handle, 'a download')
     const bytes = length ?? handle.bytes
     const call = `download from ${handle.label}`
-    this.session.checkAlive(call)
-    const buffer = this.resolve(handle, call)
+    session.checkAlive(call)
+    const buffer = resolve(handle, call)
     checkRange(buffer, 0, bytes, 'downloading')
     checkUsage(buffer, 'copySrc', call)
     await buffer.ready()
-    return this.#read(buffer, 0, bytes, call)
+    return read(buffer, 0, bytes, call)
   }
-
-  async #read(buffer: GpuBuffer, offset: number, bytes: number, call: string): Promise<ArrayBuffer> {
+  const read = async (
+    buffer: GpuBuffer,
+    offset: number,
+    bytes: number,
+    call: string,
+  ): Promise<ArrayBuffer> => {
     const out = new Uint8Array(bytes)
     if (bytes === 0) return out.buffer
-    const { device } = this.session
+    const { device } = session
     const size = Math.min(roundUp(bytes, 4), PIECE)
-    const { value: staging, failure } = this.session.scoped(() =>
+    const { value: staging, failure } = session.scoped(() =>
       device.createBuffer({ label: call, size, usage: USAGE.mapRead | USAGE.copyDst }),
     )
     try {
-      const error = await this.session.wait(failure, call)
+      const error = await session.wait(failure, call)
       if (error) throw outOfMemory(`the transfer from ${buffer.label}`, size)
       for (let offsetInData = 0; offsetInData < bytes; offsetInData += PIECE) {
-        this.resolve(buffer, call)
+        resolve(buffer, call)
         const part = Math.min(bytes - offsetInData, PIECE)
         const padded = roundUp(part, 4)
-        const { failure } = this.session.scoped(() => {
+        const { failure } = session.scoped(() => {
           const encoder = device.createCommandEncoder({ label: call })
           encoder.copyBufferToBuffer(buffer.gpu, buffer.offset + offset + offsetInData, staging, 0, padded)
           device.queue.submit([encoder.finish()])
         })
         const mapping = staging.mapAsync(MAP_READ, 0, padded)
-        const [error] = await this.session.wait(Promise.all([failure, mapping]), call)
-        if (error) await this.probe(buffer, call)
+        const [error] = await session.wait(Promise.all([failure, mapping]), call)
+        if (error) await probeBuffer(buffer, call)
         if (error) throw validationError(call, error.message)
         out.set(new Uint8Array(staging.getMappedRange(0, padded), 0, part), offsetInData)
         staging.unmap()
@@ -174,4 +169,5 @@ export class Memory {
     }
     return out.buffer
   }
+  return { resolve, alloc, wrap, probeBuffer, upload, download }
 }
