@@ -221,13 +221,8 @@ export const HELP: OptionSpec = { flags: '-h, --help', about: 'Show this help' }
 
 const takesValue = (o: OptionSpec): boolean => o.flags.includes('<')
 
-interface SplitArguments {
-  /** Values of options by name; options without a value are absent. */
-  readonly options: ReadonlyMap<string, readonly string[]>
-  readonly files: readonly string[]
-}
-
-function splitArguments(command: CommandSpec, argv: readonly string[]): SplitArguments {
+/** Values of options by name, empty for options without a value; and the files. */
+function splitArguments(command: CommandSpec, argv: readonly string[]) {
   const specs = new Map([...command.options, HELP].map((o) => [longName(o), o] as const))
   const options = new Map<string, string[]>()
   const files: string[] = []

@@ -27,7 +27,7 @@ export function decisionImportance(trials: readonly Trial[], seed = 1): readonly
   for (const m of measured) columns.row(m.point)
   const rows = measured.map((m) => columns.row(m.point))
   const logs = measured.map((m) => m.log)
-  const forest = Forest.fit(rows, logs, random, { isNominal: (c) => columns.isNominal(c) })
+  const forest = Forest.fit(rows, logs, random, (c) => columns.isNominal(c))
   const error = (of: readonly (readonly number[])[]): number =>
     of.reduce((sum, row, k) => sum + (forest.predict(row).mean - logs[k]!) ** 2, 0)
   const usual = error(rows)

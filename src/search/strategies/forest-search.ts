@@ -92,11 +92,11 @@ export abstract class ForestSearch extends StrategyBase {
     const trend = yield* this.trend(measured.map((t) => t.point))
     const rows = yield* this.#rowsOf(measured.map((t) => t.point))
     const residuals = measured.map((t, k) => Math.log(t.ms) - trend[k]!)
-    this.#times = Forest.fit(rows, residuals, this.random, { isNominal })
+    this.#times = Forest.fit(rows, residuals, this.random, isNominal)
     yield
     const validity = reported.map((t) => (t.ms === null ? 0 : 1))
     this.#usable = validity.includes(0)
-      ? Forest.fit(yield* this.#rowsOf(reported.map((t) => t.point)), validity, this.random, { isNominal })
+      ? Forest.fit(yield* this.#rowsOf(reported.map((t) => t.point)), validity, this.random, isNominal)
       : null
   }
 

@@ -7,12 +7,6 @@ interface Prediction {
   readonly deviation: number
 }
 
-interface ForestOptions {
-  readonly trees?: number
-  /** True for columns of names, which are split by equality with one name. */
-  readonly isNominal?: (column: number) => boolean
-}
-
 type Tree =
   | { readonly kind: 'leaf'; readonly mean: number; readonly variance: number }
   | {
@@ -34,17 +28,20 @@ const MAX_DEPTH = 24
 export class Forest {
   private constructor(private readonly trees: readonly Tree[]) {}
 
-  /** @param rows - As many as `targets`, at least one; missing values at the end of a row are `ABSENT` */
+  /**
+   * @param rows - As many as `targets`, at least one; missing values at the end of a row are `ABSENT`
+   * @param isNominal - True for columns of names, which are split by equality with one name
+   */
   static fit(
     rows: readonly (readonly number[])[],
     targets: readonly number[],
     random: Random,
-    { trees = TREES, isNominal = () => false }: ForestOptions = {},
+    isNominal: TrainingData['isNominal'] = () => false,
   ): Forest {
     const n = rows.length
     const width = rows.reduce((w, r) => Math.max(w, r.length), 0)
     const data = { rows, width, targets, random, isNominal }
-    const fittedTrees = Array.from({ length: trees }, () =>
+    const fittedTrees = Array.from({ length: TREES }, () =>
       grow(
         data,
         Array.from({ length: n }, () => Math.floor(random() * n)),
