@@ -71,27 +71,11 @@ export function writePlan(plan: LaunchPlan): Plan {
         })),
       ),
     }),
-    modules: plan.texts.map(({ name, text, capabilities, needs: instr }) => ({
-      name,
-      text,
-      sha256: sha256(text),
-      ...(capabilities && { capabilities: capabilities.map((c) => ({ name: c.name, by: c.by })) }),
-      ...(instr && { needs: { instr: instr.instr, version: instr.version } }),
-    })),
+    // The codec omits fields for the compiler, such as source locations.
+    modules: plan.texts.map((t) => ({ ...t, sha256: sha256(t.text) })),
     steps: plan.steps.map((s) => (s.kind === 'clear' ? { clear: s.buffer } : launchOf(s, plan))),
-    checks: checks.map((c) => ({
-      ...(c.when.length > 0 && { when: c.when }),
-      ...(c.least !== undefined && { least: c.least }),
-      ...(c.most !== undefined && { most: c.most }),
-      ...(c.isWord && { word: true }),
-      what: c.what,
-      ...(c.isCount && { counts: true }),
-      launch: c.launch,
-      text: c.text,
-      names: c.names,
-    })),
-    ...(facts &&
-      facts.length > 0 && { facts: facts.map(({ size, relation, by }) => ({ size, relation, by })) }),
+    checks,
+    ...(facts && facts.length > 0 && { facts }),
     ...(lostWrites && { lostWrites }),
     ...(precision !== undefined && { precision }),
     ...(plan.runtimeLists && {

@@ -24,15 +24,15 @@ import { type SymbolicInterval, symbolic } from './symbolic-interval.ts'
 /** Sizes are rejected if all of `when` are positive and an end is out of range. */
 export interface RangeCheck {
   readonly launch: string
-  readonly when: readonly SizeExpr[]
-  readonly least?: SizeExpr | undefined
-  readonly most?: SizeExpr | undefined
+  readonly when?: readonly SizeExpr[]
+  readonly least?: SizeExpr
+  readonly most?: SizeExpr
   /** The value has 32 bits for any width of the type `index`. */
-  readonly isWord: boolean
+  readonly word?: boolean
   /** For messages: what the expression is, such as `an index of C`, and the expression over parameters and loops. */
   readonly what: string
   /** The expression is a number of iterations or of blocks. */
-  readonly isCount: boolean
+  readonly counts?: boolean
   readonly text: string
   /** Names in the expression. */
   readonly names: readonly string[]
@@ -69,12 +69,12 @@ export const rangeChecks = memoize((plan: Kernel3): readonly RangeCheck[] => {
     const span = expr.span ?? of.span
     found.set(key, {
       launch,
-      when: when.map((e) => e.expr),
-      least: lo?.expr,
-      most: hi?.expr,
-      isWord: isWord === true,
+      ...(when.length > 0 && { when: when.map((e) => e.expr) }),
+      ...(lo && { least: lo.expr }),
+      ...(hi && { most: hi.expr }),
+      ...(isWord && { word: true }),
       what: of.what,
-      isCount: of.isCount === true,
+      ...(of.isCount && { counts: true }),
       text: text.length > LONGEST ? `${text.slice(0, LONGEST)}…` : text,
       names: [...freeVars(expr)],
       ...(span && { span }),

@@ -68,10 +68,10 @@ function overflowOf(
 ): Overflow | undefined {
   const at = (e: RangeCheck['most']): number => (e === undefined ? 0 : (evaluateSize(e, sizes) ?? 0))
   for (const check of checks) {
-    const limit = check.isWord ? HIGHEST : most
+    const limit = check.word ? HIGHEST : most
     const [lo, hi] = [at(check.least), at(check.most)]
     const value = hi > limit ? hi : lo < -limit - (limit === HIGHEST ? 1 : 0) ? lo : undefined
-    if (value !== undefined && check.when.every((e) => (evaluateSize(e, sizes) ?? 1) > 0))
+    if (value !== undefined && (check.when ?? []).every((e) => (evaluateSize(e, sizes) ?? 1) > 0))
       return { check, value }
   }
   return undefined
@@ -84,15 +84,15 @@ function refuse(
   most: number,
 ): never {
   // Index arrays, capacities and operands of instructions have 32 bits for any width.
-  const limit = check.isWord ? HIGHEST : most
+  const limit = check.word ? HIGHEST : most
   const isWide = limit > HIGHEST
   const given = check.names.flatMap((v) => (sizes.has(v) ? [`${v} = ${sizes.get(v)}`] : []))
-  const reaches = `${check.text} ${check.isCount ? 'is' : 'reaches'} ${value}${given.length > 0 ? ` (${given.join(', ')})` : ''}`
+  const reaches = `${check.text} ${check.counts ? 'is' : 'reaches'} ${value}${given.length > 0 ? ` (${given.join(', ')})` : ''}`
   failAs('plan/overflow', {
     message: `${check.what} in ${check.launch} does not fit ${isWide ? '53 bits' : '32 bits'}: ${reaches}`,
     ...(check.span ? { span: check.span } : {}),
     expected: `from ${isWide ? -limit : LOWEST} to ${limit}: kernels of ${plan.name} count and address in ${isWide ? 'doubles, which are exact in this range' : '32 bits'}`,
-    hint: check.isCount
+    hint: check.counts
       ? 'use smaller sizes, or fuse fewer loops: nested loops count further than a single loop'
       : 'use smaller sizes, or divide before multiplying',
   })
