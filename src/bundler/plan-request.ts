@@ -7,7 +7,7 @@ import { load } from '../node.ts'
 import type { Plan } from '../plan/schema.ts'
 import { writePlan } from '../plan/write.ts'
 import { planOn, runOn } from '../run/compile/compiled-program.ts'
-import { describedDevice } from '../run/compile/described-device.ts'
+import { describedDevice } from '../run/compile/device-limits.ts'
 
 const OPTIONS = ['plan', 'kernel', 'schedule', 'target', 'formats'] as const
 

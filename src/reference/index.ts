@@ -3,17 +3,15 @@
  * the modules that it validates: structure is built by its own sorting, coordinates are searched for, loops are
  * closures.
  */
-import { chainTo, isDenseChain } from '../ir/coordinates/axis.ts'
 import type { Buffer1, Kernel1 } from '../ir/coordinates/stage1.ts'
-import { allAxesOf, writersIn } from '../ir/coordinates/stage1-tree.ts'
+import { writersIn } from '../ir/coordinates/stage1-tree.ts'
 import { constant, type Expr, type Load } from '../ir/expressions/expr.ts'
 import { isFloat } from '../ir/values/dtype.ts'
 import { compileBody, type Restriction } from './evaluation/compile-statements.ts'
 import type { OnReduce } from './tensors/cells.ts'
 import type { RefInputs, RefOptions, RefOutputs, RefResult, RefSample } from './tensors/inputs-and-results.ts'
-import { bindInputs, callerAxes, type ReferenceState } from './tensors/place-tensors.ts'
-import { coordinatesOf, resultOf, roundElements, type Tensor } from './tensors/reference-buffers.ts'
-import { isTranslated, membership, toCallerAxes } from './tensors/reformatted-tensors.ts'
+import { bindInputs, type ReferenceState } from './tensors/place-tensors.ts'
+import { resultOf } from './tensors/reference-buffers.ts'
 
 export type { OnReduce } from './tensors/cells.ts'
 export type {
@@ -36,7 +34,7 @@ export function reference(kernel: Kernel1, inputs: RefInputs, options: RefOption
   const sampled = run(kernel, bound, options)
   const outputs = kernel.buffers.filter((b) => b.role === 'out' || b.role === 'inout')
   return {
-    buffers: Object.fromEntries(outputs.map((b) => [b.name, readBuffer(kernel, b, bound)])),
+    buffers: Object.fromEntries(outputs.map((b) => [b.name, readBuffer(b, bound)])),
     sampled,
   }
 }
@@ -85,7 +83,7 @@ function initialise(kernel: Kernel1, bound: ReferenceState): void {
   for (const b of kernel.buffers) {
     if (b.role !== 'out' && b.role !== 'local') continue
     const initialValue = initialValueOf(writers, b)
-    bound.ctx.tensors.get(b.name)!.data.fill(bound.evaluate(initialValue, new Map()))
+    bound.ctx.tensors.get(b.name)!.data.fill(bound.evaluate(initialValue))
   }
   const summed = new Set(
     writers.flatMap((s) => (s.kind === 'reduce' && s.reducer.name === '+' ? s.targets[0]!.buffer : [])),
@@ -115,64 +113,9 @@ function restrict({ sample }: ReferenceState): {
   }
 }
 
-/** A buffer in the caller's coordinates. */
-function readBuffer(kernel: Kernel1, b: Buffer1, bound: ReferenceState): RefResult {
-  const t = bound.ctx.tensors.get(b.name)!
-  const names = callerAxes(kernel, b)
-  const axes = allAxesOf(kernel)
-  const shape = names.map((n) => bound.extentOf(axes.get(n)!))
-  if (names.join() === b.axes.join()) return resultOf(t, shape)
-  return readThroughInverse(kernel, t, names, shape, bound)
-}
-
-/** Reads a buffer through the inverse maps, at the coordinates of the caller's structure only. */
-function readThroughInverse(
-  kernel: Kernel1,
-  t: Tensor,
-  names: readonly string[],
-  shape: readonly number[],
-  bound: ReferenceState,
-): RefResult {
-  const axes = allAxesOf(kernel)
-  const { values, errors } = roundElements(t)
-  const columns = { axes: t.buffer.axes, columns: coordinatesOf(t), length: t.data.length }
-  const { columns: original, keep } = toCallerAxes(
-    columns,
-    kernel.reformats.filter(isTranslated),
-    bound.evaluate,
-    bound.extentOf,
+function readBuffer({ name, axes }: Buffer1, { ctx, extentOf }: ReferenceState): RefResult {
+  return resultOf(
+    ctx.tensors.get(name)!,
+    axes.map((a) => extentOf(ctx.axes.get(a)!)),
   )
-  const orderedColumns = names.map((n) => original.columns[original.axes.indexOf(n)]!)
-  const sparse = names.filter((n) => !isDenseChain(axes, n))
-  if (sparse.length === 0) {
-    const size = shape.reduce((n, x) => n * x, 1)
-    const scatterDense = (from: Float64Array, fill: number): Float64Array => {
-      const out = new Float64Array(size).fill(fill)
-      for (let e = 0; e < original.length; e++)
-        if (keep[e]) out[orderedColumns.reduce((a, c, k) => a * shape[k]! + c[e]!, 0)] = from[e]!
-      return out
-    }
-    return {
-      kind: 'dense',
-      shape,
-      values: scatterDense(values, t.buffer.fill),
-      errors: scatterDense(errors, 0),
-    }
-  }
-  const treeAxes = names.filter((n) => sparse.some((s) => chainTo(axes, s).includes(n)))
-  const tree = treeAxes.map((n) => orderedColumns[names.indexOf(n)]!)
-  const isStored = membership(treeAxes, bound.sources)
-  const entries: number[] = []
-  for (let e = 0; e < original.length; e++) if (keep[e] && isStored(tree.map((c) => c[e]!))) entries.push(e)
-  entries.sort((x, y) => {
-    for (const c of orderedColumns) if (c[x] !== c[y]) return c[x]! - c[y]!
-    return 0
-  })
-  return {
-    kind: 'sparse',
-    shape,
-    coords: orderedColumns.map((c) => Int32Array.from(entries, (e) => c[e]!)),
-    values: Float64Array.from(entries, (e) => values[e]!),
-    errors: Float64Array.from(entries, (e) => errors[e]!),
-  }
 }

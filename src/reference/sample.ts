@@ -96,7 +96,7 @@ export function sampleOf(
   request: SampleRequest | null,
   extentOf: (axis: Axis) => number,
 ): Sample | null {
-  const sampling = request && kernel.reformats.length === 0 ? samplingOf(kernel) : null
+  const sampling = request ? samplingOf(kernel) : null
   if (!sampling || !request) return null
   const extent = extentOf(kernel.axes.find((a) => a.name === sampling.axis)!)
   const coordinates = request instanceof Int32Array ? request : pick(extent, request)

@@ -16,8 +16,8 @@ import {
   undecide,
 } from './error.ts'
 import { compileBounded, compileExpr, undecidedIndex } from './evaluation/bounded.ts'
-import { compileAddress, tensorOf } from './tensors/address.ts'
 import type { Cell, Context, Scope, Thunk } from './tensors/cells.ts'
+import { compileAddress, tensorOf } from './tensors/cells.ts'
 import { spanOf } from './tensors/reference-buffers.ts'
 
 // Targets of writes, as closures.

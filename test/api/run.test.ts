@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { Bindable, Built, Device, Kernel, Tensor } from '../../src/node.ts'
 import { coords, dense, devices, load, stored } from '../../src/node.ts'
 import type { Executable } from '../../src/run/execution/execute.ts'
-import { commandsMeasuring } from '../../src/run/execution/shared-buffers.ts'
+import { commandsMeasuring } from '../../src/run/execution/launch-commands.ts'
 import { kernel } from './support.ts'
 
 const A = coords(

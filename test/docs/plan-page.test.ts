@@ -4,7 +4,7 @@ import { expect, test } from 'vitest'
 import { load } from '../../src/node.ts'
 import { printPlan, writePlan } from '../../src/plan/write.ts'
 import { planOn } from '../../src/run/compile/compiled-program.ts'
-import { describedDevice } from '../../src/run/compile/described-device.ts'
+import { describedDevice } from '../../src/run/compile/device-limits.ts'
 
 const PAGE = 'docs/reference/plan.md'
 const page = readFileSync(PAGE, 'utf8')

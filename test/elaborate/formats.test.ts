@@ -25,6 +25,26 @@ const keys = (list: readonly Parameters<typeof keyOf>[0][]): string[] => list.ma
 /** Nodes as data, without places. */
 const bare = (x: unknown): unknown => JSON.parse(JSON.stringify(x, (k, v) => (k === 'span' ? undefined : v)))
 
+test('a format is elaborated with the names it declares', () => {
+  const format = read(`format bsr(b, w: size, c = 2 * b) over (i, j) {
+    axis jo = sparse_fixed(io, ceildiv(j, b), w)
+    axis io = dense_fixed(ceildiv(i, b))
+    axis ii = dense_fixed(b)
+    axis ji = dense_fixed(b)
+    map (r, s) -> (s / b, r / b, r % b, s % b)
+    inverse (jo, io, p, q) -> (io * b + p, jo * b + q)
+  }`).formats.get('bsr') as Format
+  expect(format.axes.map((a) => a.name)).toEqual(['io', 'jo', 'ii', 'ji'])
+  expect(format.order).toEqual(['jo', 'io', 'ii', 'ji'])
+  expect(format.params.map((p) => [p.name, p.measured, p.default !== null])).toEqual([
+    ['b', false, false],
+    ['w', true, false],
+    ['c', false, true],
+  ])
+  expect(format.map[0]).toMatchObject({ op: 'div', a: { name: 'j' }, b: { name: 'b' } })
+  expect(format.inverse[1]).toMatchObject({ op: 'add', b: { kind: 'var', name: 'ji' } })
+})
+
 test('the printed text means the same', () => {
   const text = print(parse({ name: 't', text: FORMATS }))
   expect(bare([...read(text).formats])).toEqual(bare([...formats]))

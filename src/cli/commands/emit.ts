@@ -15,7 +15,7 @@ import { printExpr } from '../../ir/print/print-stage2.ts'
 import type { Clear, Kernel3, Launch } from '../../ir/statements/loops.ts'
 import { printPlan, writePlan } from '../../plan/write.ts'
 import { planOn } from '../../run/compile/compiled-program.ts'
-import { describedDevice } from '../../run/compile/described-device.ts'
+import { describedDevice } from '../../run/compile/device-limits.ts'
 import type { CommandSpec } from '../arguments/command.ts'
 import {
   BIND,

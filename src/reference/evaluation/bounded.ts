@@ -10,8 +10,7 @@ import { compileExpr as compileClosure, type Leaves, registerOperation } from '.
 import { isTruth } from '../../ir/values/math.ts'
 import { arithmetic, convert, mathOf, wrap } from '../../ir/values/numeric.ts'
 import { errorAt, last, monotoneError, UNDECIDED } from '../error.ts'
-import { compileAddress, tensorOf } from '../tensors/address.ts'
-import { type Context, cellOf, type Scope, type Thunk } from '../tensors/cells.ts'
+import { type Context, cellOf, compileAddress, type Scope, type Thunk, tensorOf } from '../tensors/cells.ts'
 import { toStored } from '../tensors/reference-buffers.ts'
 import { binary, boundOrUndecided, call, cast, FUNCTION_ERRORS } from './bounded-operators.ts'
 

@@ -12,31 +12,19 @@ import { compileExpr } from '../evaluation/bounded.ts'
 import { isIndependentTree, type Sample, type SampleRequest, sampledInputs, sampleOf } from '../sample.ts'
 import { chainOf, type Source } from './axis-trees.ts'
 import { buildLevels } from './build-levels.ts'
-import type { Cell, Context, Scope, Thunk } from './cells.ts'
+import type { Cell, Context, Scope } from './cells.ts'
 import type { RefCoords, RefDense, RefInputs } from './inputs-and-results.ts'
 import { isCoords, structuresOf } from './inputs-and-results.ts'
 import { allocate, scatterSource, spanOf, type Tensor, toStored } from './reference-buffers.ts'
-import type { Columns, Evaluate } from './reformatted-tensors.ts'
-import { isTranslated, toStoredAxes, translationsOf } from './reformatted-tensors.ts'
 
 export interface ReferenceState {
   readonly ctx: Context
   readonly scope: Scope
-  readonly evaluate: Evaluate
+  /** The value of an expression over the parameters. */
+  readonly evaluate: (e: Expr) => number
   readonly extentOf: (a: Axis) => number
-  /** In the caller's coordinates. */
-  readonly sources: readonly Source[]
   /** `null`: everything is computed. */
   readonly sample: Sample | null
-}
-
-/** The axes of a buffer for the caller: those of its declaration, or those of the part that it is. */
-export function callerAxes(kernel: Kernel1, b: Buffer1): readonly string[] {
-  for (const r of translationsOf(kernel, b.name)) {
-    const declared = r.buffers.find((x) => x.name === b.name)
-    if (declared) return declared.axes
-  }
-  return b.axes
 }
 
 function bindParams(kernel: Kernel1, inputs: RefInputs): ReadonlyMap<string, Cell> {
@@ -72,22 +60,7 @@ export function bindInputs(
     undecidedDepth: { v: 0 },
   }
   const axes = allAxesOf(kernel)
-  const compiled = new Map<Expr, { cells: Map<string, Cell>; run: Thunk }>()
-  const evaluate: Evaluate = (e, values) => {
-    let c = compiled.get(e)
-    if (!c) {
-      const ownCells = new Map(
-        [...freeVars(e)].flatMap((v) => (values.has(v) ? [[v, { v: 0 }] as const] : [])),
-      )
-      c = {
-        cells: ownCells,
-        run: compileExpr(e, { cells: new Map([...cells, ...ownCells]), open: [] }, emptyContext),
-      }
-      compiled.set(e, c)
-    }
-    for (const [name, cell] of c.cells) cell.v = values.get(name)!
-    return c.run()
-  }
+  const evaluate = (e: Expr): number => compileExpr(e, scope, emptyContext)()
   const isKnown = (e: Expr): boolean => [...freeVars(e)].every((v) => cells.has(v))
   const extentOf = (a: Axis): number => {
     invariant(isStored(a), `axis ${a.name} has no extent of its own`)
@@ -97,10 +70,10 @@ export function bindInputs(
         `the extent of axis ${a.name} depends on ${[...freeVars(a.extent)].filter((v) => !cells.has(v)).join(', ')}, which has no value`,
         { ...spanOf(a.span), hint: 'give it in params' },
       )
-    return Math.max(0, evaluate(a.extent, new Map()))
+    return Math.max(0, evaluate(a.extent))
   }
   const widthOf = (a: StoredAxis): number | null =>
-    hasWidth(a) && isKnown(a.width) ? Math.max(0, evaluate(a.width, new Map())) : null
+    hasWidth(a) && isKnown(a.width) ? Math.max(0, evaluate(a.width)) : null
 
   const sample = sampleOf(kernel, request, extentOf)
   const inputs =
@@ -111,34 +84,28 @@ export function bindInputs(
   const structureSources = structuresOf(inputs).map(([name, s]) =>
     toSource(`the structure of ${name}`, structureOf(name, axes), { ...s, values: null }, true),
   )
-  const callerSources = [...bufferSources.flatMap((g) => (g.source ? [g.source] : [])), ...structureSources]
-  const translated = new Map(
-    callerSources.map((s) => {
-      const c: Columns = toStoredAxes(s, kernel.reformats.filter(isTranslated), evaluate)
-      return [s, { ...s, axes: c.axes, columns: c.columns }]
-    }),
-  )
-  const { levels, nodes } = buildLevels(kernel.axes, extentOf, widthOf, [...translated.values()])
+  const sources = [...bufferSources.flatMap((g) => (g.source ? [g.source] : [])), ...structureSources]
+  const { levels, nodes } = buildLevels(kernel.axes, extentOf, widthOf, sources)
   const tensors = new Map(kernel.buffers.map((b) => [b.name, allocate(b, levels)]))
   for (const g of bufferSources) {
     const t = tensors.get(g.buffer.name)!
     if (g.source) {
-      const s = translated.get(g.source)!
-      scatterSource(t, s, g.values, (axis) => nodes.get(axis)!.get(s)!)
+      const { source } = g
+      scatterSource(t, source, g.values, (axis) => nodes.get(axis)!.get(source)!)
     } else {
       // Thirty times as fast as `from` with a function.
       const toType = toStored(g.buffer.dtype)
       for (let e = 0; e < t.data.length; e++) t.data[e] = toType(g.values![e]!)
     }
   }
-  checkStructure(kernel, callerSources, translated, tensors)
+  checkStructure(kernel, sources, tensors)
   const ctx: Context = {
     axes: new Map(kernel.axes.map((a) => [a.name, a])),
     levels,
     tensors,
     undecidedDepth: { v: 0 },
   }
-  return { ctx, scope, evaluate, extentOf, sources: callerSources, sample }
+  return { ctx, scope, evaluate, extentOf, sample }
 }
 
 interface BufferSource {
@@ -164,7 +131,7 @@ function bindBuffer(
       hint: `give it in buffers: { ${b.name}: … }`,
     })
   }
-  const names = callerAxes(kernel, b)
+  const names = b.axes
   if (isCoords(t))
     return [{ buffer: b, source: toSource(b.name, names, t, isSingleTree(names, axes)), values: t.values }]
   const shape = names.map((n) => {
@@ -185,8 +152,7 @@ function bindBuffer(
       `buffer ${b.name} has ${t.length} values for the shape [${shape.join(', ')}]`,
       { expected: `${size} values` },
     )
-  if (names.join() === b.axes.join() && isTreeByTree(names, axes))
-    return [{ buffer: b, source: null, values: t }]
+  if (isTreeByTree(names, axes)) return [{ buffer: b, source: null, values: t }]
   return [{ buffer: b, source: denseSource(b.name, names, shape, size), values: t satisfies RefDense }]
 }
 
@@ -239,11 +205,10 @@ const isTreeByTree = (names: readonly string[], axes: ReadonlyMap<string, Axis>)
  */
 function checkStructure(
   kernel: Kernel1,
-  callerSources: readonly Source[],
-  translated: ReadonlyMap<Source, Source>,
+  sources: readonly Source[],
   tensors: ReadonlyMap<string, Tensor>,
 ): void {
-  const describedAxes = new Set(callerSources.flatMap((s) => translated.get(s)!.axes))
+  const describedAxes = new Set(sources.flatMap((s) => s.axes))
   for (const b of kernel.buffers)
     for (const leaf of tensors.get(b.name)!.leaves) {
       const axis = chainOf(leaf).findLast((l) => !isDense(l.axis))?.axis

@@ -108,7 +108,7 @@ function leafCoordinates(leaf: Level): Int32Array[] {
 }
 
 /** Every stored coordinate of a buffer, in storage order. */
-export function coordinatesOf(t: Tensor): Int32Array[] {
+function coordinatesOf(t: Tensor): Int32Array[] {
   const size = t.data.length
   const out = t.buffer.axes.map(() => new Int32Array(size))
   let stride = size
@@ -126,7 +126,7 @@ export function coordinatesOf(t: Tensor): Int32Array[] {
 }
 
 /** Elements rounded to their type, and their error bounds. */
-export function roundElements(t: Tensor): { values: Float64Array; errors: Float64Array } {
+function roundElements(t: Tensor): { values: Float64Array; errors: Float64Array } {
   const { data, bounds, buffer } = t
   const errors = new Float64Array(data.length)
   if (!bounds) return { values: data, errors }

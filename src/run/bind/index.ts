@@ -18,8 +18,13 @@ import type { DenseTensor, StoredTensor, Tensor, ValueArray } from '../../storag
 import { DenseOnDevice, filledArray } from '../../storage/tensor.ts'
 import { bindPlan, type CallerTensor, convertDense, inOrder } from './bind-plan.ts'
 import { bindingOf, underKernelNames } from './binding-names.ts'
-import { checkPaddedFactors } from './checks/padding-factors.ts'
-import { checkClaims, checkOnDevice, requireInputs, requireStructure } from './checks/required-inputs.ts'
+import {
+  checkClaims,
+  checkOnDevice,
+  checkPaddedFactors,
+  requireInputs,
+  requireStructure,
+} from './checks/required-inputs.ts'
 import { bindGiven, withArguments } from './format-inputs.ts'
 import { bindReady } from './ready/ready-made-parts.ts'
 import { readyValues } from './ready/ready-made-tables.ts'

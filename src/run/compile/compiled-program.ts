@@ -15,7 +15,7 @@ import { isWord } from '../../runtime/webgpu/widened-elements.ts'
 import { coordStepsKey } from '../../schedule/coordinates/steps.ts'
 import type { Bound } from '../bind/index.ts'
 import type { Compilation } from './compile.ts'
-import type { DeviceProperties } from './described-device.ts'
+import type { DeviceProperties } from './device-limits.ts'
 import { checkLimits, hasWideIndices, needsOf } from './device-limits.ts'
 
 export function lanesOf(device: DeviceProperties): LowerOptions {

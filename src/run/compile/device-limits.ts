@@ -7,12 +7,13 @@ import {
   rejectSharedOverflow,
   sharedArrays,
 } from '../../backends/memory/shared-memory-liveness.ts'
+import type { DeviceKind } from '../../backends/target.ts'
 import { type ModuleText, TARGETS, targetOf } from '../../backends/targets/index.ts'
 import type { Buffer, Kernel3, Launch } from '../../ir/statements/loops.ts'
 import { buffersOf, type PackedPlan } from '../../lower/launches/buffer-packing.ts'
 import type { PlanNeeds } from '../../plan/schema.ts'
+import type { Device, DeviceLimits } from '../../runtime/device.ts'
 import { storedBytes } from '../../runtime/webgpu/widened-elements.ts'
-import type { DeviceProperties } from './described-device.ts'
 
 /** Bytes per element of `b` in device memory. */
 export const elementBytes = (device: DeviceProperties, b: Pick<Buffer, 'dtype'>): number =>
@@ -40,7 +41,7 @@ export function needsOf(
     buffersPerLaunch: most((l) => buffersOf(plan, l).length),
     threadsPerBlock: most((l) => l.block[0] * l.block[1] * l.block[2]),
     block: [most((l) => l.block[0]), most((l) => l.block[1]), most((l) => l.block[2])],
-    sharedBytes: most((l) => sharedBytesOf(device, l)),
+    sharedBytes: most((l) => sharedBytesOf(device, l, (b) => elementBytes(device, b))),
     ...(features.has('subgroups') && device.limits.lanes !== undefined && { lanes: device.limits.lanes }),
   }
 }
@@ -73,15 +74,17 @@ function checkBlock(device: DeviceProperties, { name, block }: Launch): void {
   })
 }
 
-const sharedArraysOf = (device: DeviceProperties, launch: Launch) =>
-  sharedArrays(launch, (b) => elementBytes(device, b))
-const sharedBytesOf = (device: DeviceProperties, launch: Launch): number =>
+type Unit = (b: Buffer) => number
+
+/** Bytes of shared memory that the generated code declares per block. `unit`: bytes per element. */
+export const sharedBytesOf = (device: Pick<DeviceProperties, 'kind'>, launch: Launch, unit: Unit): number =>
   TARGETS[targetOf(device)].reusesShared
     ? allocateShared(launch).bytes
-    : sharedArraysOf(device, launch).reduce((n, b) => n + b.bytes, 0)
+    : sharedArrays(launch, unit).reduce((n, b) => n + b.bytes, 0)
 
 function checkShared(device: DeviceProperties, launch: Launch): void {
-  rejectSharedOverflow(launch.name, sharedBytesOf(device, launch), sharedArraysOf(device, launch), {
+  const unit: Unit = (b) => elementBytes(device, b)
+  rejectSharedOverflow(launch.name, sharedBytesOf(device, launch, unit), sharedArrays(launch, unit), {
     limit: device.limits.maxSharedBytes,
     holder: `${device.name} has`,
   })
@@ -125,3 +128,43 @@ export function checkFacts(plan: Pick<Kernel3, 'name' | 'facts'>, sizes: Readonl
 export const isRefusedByDevice = (why: unknown): why is SptError =>
   why instanceof SptError &&
   ['plan/', 'schedule/', 'emit/'].some((room) => why.diagnostics[0]?.code.startsWith(room))
+
+// Descriptions of devices, for plans that are written without a device.
+
+/** The properties of a device that plans depend on. */
+export type DeviceProperties = Pick<Device, 'kind' | 'name' | 'limits' | 'features' | 'storage'>
+
+const UNLIMITED: DeviceLimits = {
+  maxBufferBytes: Infinity,
+  maxBindingBytes: Infinity,
+  maxBuffersPerLaunch: Infinity,
+  maxThreadsPerBlock: Infinity,
+  maxBlockDim: [Infinity, Infinity, Infinity],
+  maxGridDim: [Infinity, Infinity, Infinity],
+  maxSharedBytes: Infinity,
+}
+
+/** Limits that every WebGPU device has (W3C, WebGPU, section 3.6.2). */
+const WEBGPU: DeviceLimits = {
+  maxBufferBytes: 2 ** 28,
+  maxBindingBytes: 2 ** 27,
+  maxBuffersPerLaunch: 8,
+  maxThreadsPerBlock: 256,
+  maxBlockDim: [256, 256, 64],
+  maxGridDim: [65_535, 65_535, 65_535],
+  maxSharedBytes: 16_384,
+}
+
+/**
+ * Returns the description of a device with the least limits of a kind and the given features. `cuda`: instructions of every compute
+ * capability are accepted, because loading checks the needs of a plan.
+ */
+export const describedDevice = (kind: DeviceKind, features: ReadonlySet<string>): DeviceProperties => ({
+  kind,
+  name: `any ${kind} device`,
+  limits: kind === 'webgpu' ? WEBGPU : UNLIMITED,
+  features: kind === 'cuda' ? anything : features,
+  storage: kind === 'webgpu' ? 'words' : 'native',
+})
+
+const anything: ReadonlySet<string> = Object.assign(new Set<string>(), { has: () => true })

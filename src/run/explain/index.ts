@@ -1,7 +1,6 @@
 /** Explanations of kernels: the model of a plan, next to device properties and measurements. `explanation.ts` defines the counts. */
 
 import { instructionsOf } from '../../analysis/instructions/match.ts'
-import { allocateShared, sharedArrays } from '../../backends/memory/shared-memory-liveness.ts'
 import { TARGETS, targetOf } from '../../backends/targets/index.ts'
 import type { Buffer, Kernel3, Launch } from '../../ir/statements/loops.ts'
 import { DTYPE_BYTES } from '../../ir/values/dtype.ts'
@@ -11,7 +10,7 @@ import { type Measurement, measure } from '../../runtime/measure.ts'
 import type { Bound } from '../bind/index.ts'
 import type { Compilation } from '../compile/compile.ts'
 import { lanesOf } from '../compile/compiled-program.ts'
-import { checkFacts, elementBytes, hasWideIndices } from '../compile/device-limits.ts'
+import { checkFacts, elementBytes, hasWideIndices, sharedBytesOf } from '../compile/device-limits.ts'
 import { elements, mostElements } from '../execution/buffer-layout.ts'
 import type { Executable } from '../execution/execute.ts'
 import { checkRanges } from '../execution/index-ranges.ts'
@@ -142,7 +141,7 @@ function stepsOf(
   return plan.steps.map((step) => {
     if (step.kind === 'launch') {
       const counted = countLaunch(step, plan.buffers, given, instrs)
-      const shared = sharedBytes(step, device, unit)
+      const shared = sharedBytesOf({ kind: device }, step, unit)
       return launchOf(step, plan.buffers, counted, lengths, shared, unit)
     }
     const buffer = plan.buffers.find((b) => b.name === step.buffer)!
@@ -193,12 +192,6 @@ function launchOf(
     time: null,
     achieved: null,
   }
-}
-
-/** Bytes of shared memory that the generated code declares per block. */
-function sharedBytes(launch: Launch, device: DeviceKind, unit: Unit): number {
-  if (TARGETS[targetOf({ kind: device })].reusesShared) return allocateShared(launch).bytes
-  return sharedArrays(launch, unit).reduce((bytes, a) => bytes + a.bytes, 0)
 }
 
 /** Properties of a multiprocessor; undefined except on cuda. */

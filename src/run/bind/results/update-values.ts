@@ -23,7 +23,7 @@ import {
 } from '../../../storage/tensor.ts'
 import { type CallerTensor, callerTensor, callerTensors, convertDense, inOrder } from '../bind-plan.ts'
 import { underKernelNames } from '../binding-names.ts'
-import { checkPaddedFactors } from '../checks/padding-factors.ts'
+import { checkPaddedFactors } from '../checks/required-inputs.ts'
 import { isPart } from '../ready/ready-made-parts.ts'
 import { readyValues } from '../ready/ready-made-tables.ts'
 import { checkDimensions } from '../sizes/bound-sizes.ts'

@@ -32,7 +32,6 @@ import * as maps from './kernels/map-reduce.ts'
 import * as stored from './kernels/values.ts'
 import type { DeviceEngine, Queue } from './queue/command-queue.ts'
 import { queueOf, ResidentParts, type ResidentTensor } from './resident-tensors.ts'
-import * as queries from './sorting/group-reductions.ts'
 import { orderBy } from './sorting/lexicographic-order.ts'
 import { filledColumn, partition } from './sorting/partition.ts'
 
@@ -89,7 +88,6 @@ const deviceEngine = (queue: Queue): DeviceEngine => ({
   queue,
   ...maps,
   ...scans,
-  ...queries,
   ...stored,
   partition,
   compact: reading.compact,

@@ -1,13 +1,16 @@
-/** Reductions of groups of sorted entries, and values of entries, as columns. */
+/** Reductions of groups of sorted entries, and values of entries, as columns; iteration of levels. */
 
 import { ready } from '../../../ast/work.ts'
-import { allocate, borrow } from '../../../columns/allocate.ts'
+import { allocate, borrow, borrowExact } from '../../../columns/allocate.ts'
+import { ENTRY, Frame } from '../../../columns/column-engine.ts'
 import { changes, largest } from '../../../columns/key-columns.ts'
 import { lexicographic } from '../../../columns/lexicographic-sort.ts'
-import { variable } from '../../../ir/expressions/expr.ts'
+import { type Expr, variable } from '../../../ir/expressions/expr.ts'
+import { rewriteExpr } from '../../../ir/expressions/expr-tree.ts'
 import type { TypedArray } from '../../../ir/values/arrays.ts'
-import { decoder, type EntryValues, newValues } from '../../tensor.ts'
-import { type F, type Host, valuesOf } from './map-reduce.ts'
+import { MASK_BITS, wordsFor } from '../../../ir/values/packed-fields.ts'
+import { decoder, type EntryValues, newValues as zeroed } from '../../tensor.ts'
+import { type F, forEachChunk, type Host, newValues, valuesOf } from './map-reduce.ts'
 import { gatherColumn } from './scatter.ts'
 
 export const reduceGroups: Host['reduceGroups'] = (frame, name, by, of, reduction) => {
@@ -69,7 +72,7 @@ function fillRuns(
 /** The value at each entry's coordinate as float64: the sum over equal coordinates. */
 function sumDuplicates(dims: readonly Int32Array[], values: EntryValues, distinct: boolean): Float64Array {
   const n = dims[0]?.length ?? 0
-  const out = newValues('f64', n) as Float64Array
+  const out = zeroed('f64', n) as Float64Array
   const read = decoder(values.dtype)
   for (let e = 0; e < n; e++) out[e] = read ? read(values.values[e]!) : values.values[e]!
   if (distinct) return out
@@ -99,4 +102,59 @@ function magnitudeKeys(values: Float64Array): Int32Array[] {
     last[s] = complement & 1
   }
   return [high, low, last]
+}
+
+// Level iteration: parents of positions, set bits of masks, stream compaction.
+
+export const parentsOf: Host['parentsOf'] = (indptr, parents, positions) => {
+  const out = borrowExact(positions, 'positions')
+  for (let p = 0; p < parents; p++) {
+    const end = indptr[p + 1]!
+    for (let q = indptr[p]!; q < end; q++) out[q] = p
+  }
+  return out
+}
+
+export const bitsOf: Host['bitsOf'] = ({ mask, positions, extent }, parents) => {
+  const words = wordsFor(extent, MASK_BITS)
+  const out = {
+    parents: borrowExact(positions, 'positions'),
+    coordinates: borrowExact(positions, 'positions'),
+  }
+  let q = 0
+  for (let p = 0; p < parents; p++)
+    for (let w = 0; w < words; w++)
+      for (let word = mask![p * words + w]!; word !== 0; word &= word - 1) {
+        out.parents[q] = p
+        out.coordinates[q++] = w * 32 + 31 - Math.clz32(word & -word)
+      }
+  return out
+}
+
+export const compact: Host['compact'] = (positions, condition, columns, sizes) => {
+  const entry = selectPositions(positions, condition)
+  const out = new Frame<TypedArray>(positions.engine, entry.length, sizes)
+  // Expressions over all positions, evaluated at the kept ones.
+  const selected = positions.sibling(entry.length)
+  selected.set('@position', entry, false)
+  for (const [name, e] of columns) {
+    const atPosition = rewriteExpr(e, (x) =>
+      x.kind === 'var' && x.name === ENTRY ? variable('@position') : undefined,
+    )
+    out.set(name, newValues(selected, atPosition))
+  }
+  out.setEntry(entry)
+  return ready(out)
+}
+
+function selectPositions(positions: F, condition: Expr): Int32Array {
+  const out = allocate(positions.n, 'positions')
+  let count = 0
+  forEachChunk(positions, [condition], ([holds], lo, n) => {
+    for (let k = 0; k < n; k++) {
+      out[count] = lo + k
+      count += holds![k] !== 0 ? 1 : 0
+    }
+  })
+  return out.slice(0, count)
 }

@@ -11,7 +11,6 @@ import type { Dtype } from '../../../ir/values/dtype.ts'
 import { decoder, newValues as valuesArray } from '../../tensor.ts'
 import * as queries from './attribute-columns.ts'
 import { fits } from './extremes.ts'
-import * as reading from './level-iteration.ts'
 import * as scans from './level-scans.ts'
 import type { F, Host } from './map-reduce.ts'
 import { bounds, columnOf, computeChecked, findFirst, newValues, valuesAt, valuesOf } from './map-reduce.ts'
@@ -23,7 +22,6 @@ type Ints = Int32Array
 export const HOST: Host = {
   ...scans,
   ...queries,
-  ...reading,
   bounds,
   computeChecked,
   findFirst,

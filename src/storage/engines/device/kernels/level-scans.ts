@@ -1,16 +1,41 @@
 /** Scans for level assembly: run numbers, segment ends, offsets, and masks with atomic updates. */
+
 import { invariant } from '../../../../ast/diagnostics/diagnostic.ts'
 import type { Coroutine } from '../../../../ast/work.ts'
-import type { Starts } from '../../../../columns/engine-operands.ts'
-import type { Expr } from '../../../../ir/expressions/expr.ts'
-import { add, binary, call, div, eq, int, lt, mod, mul, variable } from '../../../../ir/expressions/expr.ts'
+import type { GroupReduction, Starts } from '../../../../columns/engine-operands.ts'
+import {
+  add,
+  binary,
+  call,
+  div,
+  type Expr,
+  eq,
+  int,
+  lt,
+  mod,
+  mul,
+  sub,
+  variable,
+} from '../../../../ir/expressions/expr.ts'
 import { when } from '../../../../ir/statements/statement-builders.ts'
+import { INT_RANGE } from '../../../../ir/values/dtype.ts'
 import { type DeviceEngine, type F, type Queue, queueIn } from '../queue/command-queue.ts'
 import type { Cells } from '../queue/readback.ts'
 import { differs } from '../sorting/lexicographic-order.ts'
-import { combine } from './block-scan.ts'
-import type { Column } from './kernel-builder.ts'
-import { atomic, flag, get, natural, next, read, store, update, whereLast, write } from './kernel-builder.ts'
+import { combine, type Op } from './block-scan.ts'
+import {
+  atomic,
+  type Column,
+  flag,
+  get,
+  natural,
+  next,
+  read,
+  store,
+  update,
+  whereLast,
+  write,
+} from './kernel-builder.ts'
 import { launchOver, numbers, type Terms, termsOf } from './map-reduce.ts'
 import { reduce, scan } from './scan.ts'
 
@@ -179,4 +204,55 @@ export const bitmap: DeviceEngine['bitmap'] = function* (frame, name, starts, op
   const columns = { x_mask: update(mask) }
   launchOver(frame, [at, parent, options.coordinate], 'mask', columns, setBit, { x_words: words })
   return { mask, indptr, positions }
+}
+
+// Reductions of groups that are runs of entries, by a segmented scan.
+
+interface Reduction {
+  readonly op: Op
+  /** The value of entry `e`; `of`: the index of the first key after those of the group. */
+  readonly value: (at: Terms['at'], e: Expr, of: number) => Expr
+  readonly result: (total: Expr) => Expr
+}
+
+const complement = (x: Expr): Expr => sub(int(INT_RANGE.i32[1]), x)
+
+/** A minimum is computed as a maximum of complements, because scans support only + and max. */
+const REDUCTIONS: Readonly<Record<GroupReduction, Reduction>> = {
+  entries: { op: '+', value: () => int(1), result: (total) => total },
+  tuples: { op: '+', value: (at, e) => flag(differs(at, e)), result: (total) => total },
+  minimum: { op: 'max', value: (at, e, of) => complement(at(e)[of]!), result: complement },
+}
+
+/** Distributes the result from the last entry of a group to all of its entries. */
+export const reduceGroups: DeviceEngine['reduceGroups'] = (frame, name, by, of, reduction) => {
+  const q = queueIn(frame)
+  const { n } = frame
+  const { op, value, result } = REDUCTIONS[reduction]
+  const t = termsOf(frame, [...by, ...of])
+  const group = (e: Expr): readonly Expr[] => t.at(e).slice(0, by.length)
+  const groups = runNumbers(frame, 'groups', { keys: by, cut: null })
+  const totals = q.column(n, 'i32', 'totals')
+  scan(q, {
+    ...t,
+    key: `${reduction} ${by.length} ${t.key}`,
+    n,
+    op,
+    columns: { ...t.columns, x_groups: natural(groups), x_totals: write(totals) },
+    value: (e) => value(t.at, e, by.length),
+    reset: (e) => differs(group, e),
+    body: (e, before, own) => {
+      const isLast = binary('ne', get('x_groups', e), get('x_groups', next(e)))
+      return [whereLast(e, isLast, store('x_totals', get('x_groups', e), combine(op, before, own)))]
+    },
+  })
+  const out = q.column(n, 'i32', name)
+  q.launch({
+    key: `${reduction} of group`,
+    threads: n,
+    columns: { x_groups: natural(groups), x_totals: natural(totals), x_out: write(out) },
+    body: (e) => [store('x_out', e, result(get('x_totals', get('x_groups', e))))],
+  })
+  frame.set(name, out)
+  q.release(groups, totals)
 }
