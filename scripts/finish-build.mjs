@@ -3,8 +3,8 @@
 // costs more than half of what a short command takes. The package contains the bundles and the declarations that the entries
 // mention, but none of the modules.
 import { createHash } from 'node:crypto'
-import { chmodSync, cpSync, existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { dirname, join, relative, resolve } from 'node:path'
+import { chmodSync, existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { join, resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { build } from 'esbuild'
 import { rolldown } from 'rolldown'
