@@ -5,6 +5,7 @@ export type { CalibratedKernel, Calibration } from './cost-model/learned/trained
 export { type CostModel, useCostModel } from './cost-model/learned/trained-models.ts'
 export { type CalibrateOptions, calibrate } from './search/calibrate/index.ts'
 export { type TrainedModel, type Training, trainOnRecords } from './search/calibrate/train.ts'
+export { type DistilOptions, distil } from './search/choice/distil.ts'
 export type { StoredRule } from './search/choice/table-text.ts'
 export { dispatchTable, type FoundRules, staleChoices } from './search/choice/table-text.ts'
 export {

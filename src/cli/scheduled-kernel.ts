@@ -197,11 +197,15 @@ export class KernelRequest {
     )
   }
 
+  /** The kernel with the requested schedule or dispatch. */
+  get dispatched(): Kernel {
+    const { source, requested } = this
+    return requested ? source.schedule(requested.name, ...argumentsOf(source, requested)) : source
+  }
+
   /** The kernel under the schedule that the requested choice, or `auto`, selects. */
   async select(context: SelectionContext, inputs: SelectionInputs): Promise<ScheduledKernel> {
-    const { source, requested } = this
-    const dispatch = requested ? source.schedule(requested.name, ...argumentsOf(source, requested)) : source
-    const { kernel, selection } = await dispatch.choose(context, ...flatInputs(inputs))
+    const { kernel, selection } = await this.dispatched.choose(context, ...flatInputs(inputs))
     return { kernel, schedule: selection.text, selection }
   }
 

@@ -25,7 +25,7 @@ import {
 import { sha256 } from './sha256.ts'
 
 /** Throws SptError `plan/version` for a later version of the schema, and `plan/malformed` for another file. */
-function checkSchema(json: unknown): void {
+export function checkSchema(json: unknown): void {
   const { schema } = objectAt(json, '')
   const [name, version] = SCHEMA.split('/') as [string, string]
   const [, given] = typeof schema === 'string' && schema.startsWith(`${name}/`) ? schema.split('/') : []

@@ -234,21 +234,29 @@ export interface JsonNode {
   readonly [field: string]: unknown
 }
 
-/** Several plans of one kernel, one of which is selected for the sizes and statistics of a call. */
+/** At most six plans of one kernel, one of which is selected for the sizes and statistics of a call. */
 export interface PlanFamily {
   readonly schema: typeof SCHEMA
   readonly kernel: string
   readonly choose: {
+    /** Name of the dispatch with its arguments. */
+    readonly schedule: string
     /** Statistics of tensors by the names that conditions use, such as `nnz(A)`. */
     readonly statistics: Readonly<Record<string, PlanStatistic>>
-    /** The first branch whose conditions all hold. */
-    readonly branches: readonly { readonly when: readonly Expression[]; readonly plan: number }[]
+    /** The first branch whose conditions, over sizes and statistics, are all positive. `schedule`: call of the schedule of the plan. */
+    readonly branches: readonly {
+      readonly when: readonly SizeExpr[]
+      readonly schedule: string
+      readonly plan: number
+    }[]
+    /** The kernel as declared, by which sizes and statistics are computed. */
+    readonly binding: PlanBinding
   }
   readonly plans: readonly Plan[]
 }
 
-/** A statistic as written: its word, and the tensor, axes and numbers that it takes. */
+/** `nnz` of a tensor: number of stored elements. Others, of an axis: number of positions, and lengths and number of its segments. */
 export interface PlanStatistic {
-  readonly kind: string
-  readonly of: readonly (string | number)[]
+  readonly kind: 'count' | 'longest' | 'shortest' | 'mean' | 'empty' | 'segments' | 'nnz'
+  readonly of: string
 }

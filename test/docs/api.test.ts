@@ -39,6 +39,9 @@ test('every export, including types, is documented', () => {
 const INTERNAL = new Set([
   'constructor',
   'bindOnHost',
+  'compileAll',
+  'dispatching',
+  'open',
   'upload',
   'invoke',
   'call',

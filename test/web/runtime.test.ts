@@ -229,16 +229,19 @@ describe.each(['cpu', 'webgpu'] as const)('on %s', (device) => {
       schema: 'sparsetile-plan/1',
       kernel: 'axpy',
       choose: {
-        statistics: { 'nnz(x)': { kind: 'nnz', of: ['x'] } },
+        schedule: 'auto',
+        binding: axpy(device).binding,
+        statistics: { 'nnz(x)': { kind: 'nnz', of: 'x' } },
         branches: [
           {
             when: [
               ['gt', 'nnz(x)', 50],
               ['lt', 'n', 200],
             ],
+            schedule: 'fast',
             plan: 1,
           },
-          { when: [['lt', 'n', 200]], plan: 0 },
+          { when: [['lt', 'n', 200]], schedule: 'clear', plan: 0 },
         ],
       },
       plans: [axpy(device), clears],

@@ -62,14 +62,16 @@ async function buildDispatch<K extends Selectable<K>>(
 ): Promise<Built> {
   const family = new Built(device, { open })
   const statisticsOf = [...(open.choice?.statistics.values() ?? [])]
+  const released = (): void => family.release()
   // Runs measure these; until then, no schedule is preferred.
-  if (statisticsOf.some((s) => s.kind === 'fill_ratio' && s.live)) return family
-  // Without sizes, a rule for software adapters may still replace the schedule.
-  const chosen = await valueOrError(() =>
-    work.wait(family.choose({ ...sizes }, { statistics }), () => family.release()),
-  )
-  if (!(chosen instanceof SptError)) return sizes ? chosen : family
-  if (chosen.diagnostics.some((d) => !NEEDS_DATA.has(d.code))) throw chosen
+  if (!statisticsOf.some((s) => s.kind === 'fill_ratio' && s.live)) {
+    const chosen = await valueOrError(() => work.wait(family.choose({ ...sizes }, { statistics }), released))
+    if (chosen instanceof SptError) {
+      if (chosen.diagnostics.some((d) => !NEEDS_DATA.has(d.code))) throw chosen
+    } else if (sizes) return chosen
+  }
+  // On a software adapter, the default dispatch runs small data without its schedules, whose compilation takes seconds.
+  if (!open.isDefault || !device.isSoftware) await work.wait(family.compileAll(), released)
   return family
 }
 

@@ -1,7 +1,7 @@
 /** Compiled kernels as functions: a family of schedules, one of which is selected for each binding, or a single one. */
 import { failWith, SptError, valueOrError } from '../../ast/diagnostics/diagnostic.ts'
 import { type Coroutine, runSync, WORK_OPTIONS, Work } from '../../ast/work.ts'
-import type { Plan } from '../../plan/schema.ts'
+import type { Plan, PlanFamily } from '../../plan/schema.ts'
 import { writePlan } from '../../plan/write.ts'
 import type { Bound } from '../../run/bind/index.ts'
 import type { Compilation } from '../../run/compile/compile.ts'
@@ -44,16 +44,17 @@ export class Built extends Callable<
   readonly #bound = new WeakMap<Bound, BoundCandidates & { readonly selector: AnySelector | null }>()
 
   constructor(device: Device, schedules: Schedules, selection: Selection | null = null) {
-    super((schedules.open?.base.compilation.source ?? schedules.code!.source).name)
+    const family = new Family(device, schedules)
+    super(family.source.name)
     this.device = device
-    this.sources = (schedules.open?.base ?? schedules.code!).sources
+    this.sources = (schedules.open?.base ?? schedules.code)?.sources ?? new Map()
     this.selection = selection
-    this.#family = new Family(device, schedules)
+    this.#family = family
   }
 
   /** Name of the dispatch, with arguments, that selects the schedule of each binding; `null` for a fixed schedule. */
   get dispatch(): string | null {
-    return this.#family.open?.choice ? this.#family.open.text : null
+    return this.#family.dispatch
   }
 
   /** Schedules that the dispatch selected so far, with arguments. */
@@ -94,7 +95,7 @@ export class Built extends Callable<
    */
   async choose(inputs: Inputs, options: SelectionOptions = {}): Promise<Built> {
     const given = namedInputs('choose', inputs, options, ['resident'])
-    if (!this.#family.open) return this
+    if (!this.#family.open && !this.#family.loaded) return this
     const selector = this.#family.selector(given)
     await selector?.fetch()
     return firstAccepted(this.#family.candidates(given, selector), async (candidate) => {
@@ -146,7 +147,7 @@ export class Built extends Callable<
   #checkBindable(inputs: SelectionInputs): void {
     expectRecord(inputs)
     const { capability, processors, features, ...values } = inputs
-    expectInputs(this.#family.open?.choice ? values : inputs)
+    expectInputs(this.#family.dispatch === null ? inputs : values)
   }
 
   /** Binds the first schedule that accepts the data, and remembers those that follow. */
@@ -222,14 +223,22 @@ export class Built extends Callable<
     return this.code.compilation
   }
 
-  /** The plan as JSON, which `loadPlan` and other runtimes execute without the compiler. @throws SptError as `code` */
-  get plan(): Plan {
-    return writePlan(this.program.plan)
+  /**
+   * The plan as JSON, which `loadPlan` and other runtimes execute without the compiler. Of a dispatch, the family of its plans.
+   * @throws SptError `choose/open` if schedules of a dispatch depend on data, or if there are more than six
+   */
+  get plan(): Plan | PlanFamily {
+    return this.#family.open?.choice ? this.#family.plan : writePlan(this.program.plan)
   }
 
   /** @internal */
   get program(): Program {
     return this.code.program
+  }
+
+  /** @internal Compiles the schedules that a dispatch may select, if they need no data. */
+  compileAll(): Promise<void> {
+    return this.#family.compileAll()
   }
 
   /** @internal The host's part of `bind`. */

@@ -254,7 +254,7 @@ interface Called {
 }
 
 /** Text of a call: arguments are positional up to the first omitted one, and named after it. */
-function callText({ name, params }: Called, args: readonly (number | undefined)[]): string {
+export function callText({ name, params }: Called, args: readonly (number | undefined)[]): string {
   const gap = args.indexOf(undefined)
   const given = args.flatMap((a, k) =>
     a === undefined ? [] : [gap >= 0 && k > gap ? `${params[k]!.name} = ${a}` : String(a)],
@@ -266,7 +266,7 @@ function callText({ name, params }: Called, args: readonly (number | undefined)[
 export const constantValue = (e: Expr, place: Span): number => exact(e, () => 0, place)
 
 /** Evaluates in exact arithmetic without overflow. Operands of `and` and `or` are evaluated lazily. */
-function exact(e: Expr, look: Lookup, place: Span): number {
+export function exact(e: Expr, look: Lookup, place: Span): number {
   const evaluate = (x: Expr): number =>
     evaluateNode(x, evaluate, look, withoutDivisionByZero('choose/division', x.span ?? place))
   return evaluate(e)

@@ -75,7 +75,10 @@ const MOST_MADE = 256
 
 export function applied<K extends Selectable<K>>(
   { base }: OpenDispatch<K>,
-  { call, selection }: Decision,
+  {
+    call,
+    selection,
+  }: Pick<Decision, 'call'> & { readonly selection: Pick<Decision['selection'], 'schedule' | 'args'> },
 ): K {
   const { schedule, args } = selection
   const kernels = getOrAdd(kernelsOf, base.compilation, () => new Map()) as Map<string, K & object>

@@ -235,6 +235,16 @@ export class Kernel extends SteppedKernel<Kernel> {
     return coordSteps.length === 0 && !onLoops ? this.surroundings.choices.get('auto') : undefined
   }
 
+  /** @internal The kernel with another dispatch, whose conditions need no parameters. */
+  dispatching(choice: Choice): Kernel {
+    return new Kernel(super.compilation, this.surroundings, dispatchCall(choice, []))
+  }
+
+  /** @internal The open dispatch; `null` if the schedule is decided. */
+  get open(): OpenDispatch<Kernel> | null {
+    return this.#opened()
+  }
+
   #opened(): OpenDispatch<Kernel> | null {
     if (this.#choice) return { ...this.#choice, base: new Kernel(super.compilation, this.surroundings) }
     const usual = this.#usual

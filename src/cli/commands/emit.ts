@@ -69,12 +69,13 @@ export const emit: CommandSpec = {
     ...TRUST,
   ],
   notes: [
-    'Without --schedule, the command prints the variant that the cost model predicts for --size or for the data of --bind.\nspt run may select another variant on other data. For wgsl and cuda, outer loops are bound to threads if the schedule\nbinds no loop.',
+    'Without --schedule, the command prints the variant that the cost model predicts for --size or for the data of --bind.\nspt run may select another variant on other data. With --target plan, --schedule auto and no data, the command writes a\nfamily of at most six plans, one of which is selected for the data of each run. For wgsl and cuda, outer loops are bound to threads if the schedule\nbinds no loop.',
   ],
   examples: [
     'spt emit kernel.spt --target cuda --out kernel.cu',
     'spt emit kernel.spt --target wgsl --out shaders/',
     'spt emit kernel.spt --target plan --device webgpu --out kernel.json',
+    'spt emit kernel.spt --target plan --schedule auto --out family.json',
     'spt emit kernel.spt --target cuda --schedule auto --size d=128 --capability 9.0 --processors 132',
     "spt emit kernel.spt --target wgsl --schedule auto --size d=64 --size 'nnz(A)=1000000'",
     'spt emit kernel.spt --target cuda --schedule auto --bind A=graph.mtx --size d=128 --capability 9.0 --processors 132',
@@ -96,9 +97,18 @@ export const emit: CommandSpec = {
       const sizes = request.selectionInputs()
       const paths = call.pairs('bind', 'PATH')
       // Predicted times need the stored cost models.
-      if (paths.size > 0) (await import('../../search/calibrate/stored.ts')).installStoredModels()
+      if (paths.size > 0 || isPlan) (await import('../../search/calibrate/stored.ts')).installStoredModels()
       const numbers = new Map(Object.entries(sizes.params))
       const inputs = { ...sizes, ...(paths.size > 0 && { tensors: await request.readEarly(paths, numbers) }) }
+      const isWithoutData =
+        paths.size + numbers.size === 0 && Object.keys(sizes.statistics ?? {}).length === 0
+      if (isPlan && !fixed && isWithoutData) {
+        const on = describedDevice(device ?? 'cpu', new Set(call.many('feature')))
+        const { familyOf } = await import('../../search/choice/distil.ts')
+        const { params: _, statistics: __, ...facts } = sizes
+        const family = await familyOf(request.dispatched, on, facts)
+        return { program, texts: [{ name: family.kernel, text: `${printPlan(family)}\n` }] }
+      }
       const scheduled = fixed ?? (await request.select(scheduleDevice, inputs))
       const { kernel } = scheduled
       checkNames(kernel.compilation.kernel, paths.keys(), [], fixed ? undefined : request.formatData)

@@ -14,8 +14,9 @@ import { ADDRESSES, READABLE, WRITABLE, writeTensor } from '../../io/index.ts'
 import { withFileErrors } from '../../io/node-files.ts'
 import type { Kernel1 } from '../../ir/coordinates/stage1.ts'
 import { devices } from '../../node.ts'
+import { isFamily, readFamily } from '../../plan/family.ts'
 import { readPlan } from '../../plan/read.ts'
-import type { Plan } from '../../plan/schema.ts'
+import type { Plan, PlanFamily } from '../../plan/schema.ts'
 import { allAxesOf } from '../../run/bind/bind-plan.ts'
 import { runOn } from '../../run/compile/compiled-program.ts'
 import type { Verification } from '../../run/verify/verify.ts'
@@ -232,7 +233,7 @@ const randomNames = (kernel: Kernel1, names: readonly string[]): string[] =>
 // `--plan`: runs a stored plan.
 
 /** Reads a JSON file. Throws SptError `plan/malformed`. */
-async function planIn(path: string): Promise<Plan> {
+async function planIn(path: string): Promise<Plan | PlanFamily> {
   const text = await withFileErrors(path, 'read', () => readFile(path, 'utf8'))
   const json = ((): unknown => {
     try {
@@ -244,12 +245,15 @@ async function planIn(path: string): Promise<Plan> {
       })
     }
   })()
-  return json as Plan
+  return json as Plan | PlanFamily
 }
 
 export async function runPlan(call: Call, path: string): Promise<number> {
   const plan = await planIn(path)
-  const { kernel, device: kind } = readPlan(plan)
+  const family = isFamily(plan) ? readFamily(plan) : null
+  const { device: kind, kernel } = family
+    ? { ...family.plans[0]!, kernel: family.kernel }
+    : readPlan(plan as Plan)
   const { files, seed } = bindOptions(call)
   const params = sizeOptions(call)
   const outputs = call.pairs('out', 'PATH')
@@ -264,7 +268,8 @@ export async function runPlan(call: Call, path: string): Promise<number> {
     const milliseconds = performance.now() - start
     for (const [name, to] of outputs) await writeTensor(to, await bound.get(name))
     bound.free()
-    const report = { kernel: plan.kernel, schedule: plan.schedule, device: device.name, milliseconds }
+    const schedule = bound.selection?.text ?? (plan as Plan).schedule
+    const report = { kernel: plan.kernel, schedule, device: device.name, milliseconds }
     call.io.out(
       call.flag('json')
         ? `${JSON.stringify({ ...report, written: Object.fromEntries(outputs) })}\n`

@@ -48,6 +48,7 @@ export function ratio({ of, per }: Measure, values: Values): number {
 /** Quantities available to the conditions of a kernel's choices, simplest first. */
 export interface Questions {
   readonly measures: readonly Measure[]
+  readonly statistics: ReadonlyMap<string, Statistic>
   /** @throws SptError of inputs, as `bindInputs` */
   valuesOn(device: SelectionContext, inputs: RunInputs): Values
 }
@@ -76,6 +77,7 @@ export function questionsOf(kernel: Kernel): Questions {
   ])
   const queried = { kernel: source.name, name: 'tuned', statistics, device }
   return {
+    statistics,
     measures: [
       ...DEVICE_KINDS.map((kind) => measure(kind, null, true)),
       ...sizes.map((s) => measure(s)),

@@ -1,0 +1,258 @@
+/** Families of plans: written as JSON, loaded, and selected by sizes and statistics as the dispatch selects. */
+import fc from 'fast-check'
+import { afterAll, describe, expect, test } from 'vitest'
+import { SptError } from '../../src/ast/diagnostics/diagnostic.ts'
+import {
+  coords,
+  type Device,
+  dense,
+  devices,
+  load,
+  loadPlan,
+  readTensor,
+  writeTensor,
+} from '../../src/node.ts'
+import type { PlanFamily } from '../../src/plan/schema.ts'
+import { distil } from '../../src/search/choice/distil.ts'
+import { Folder, spt } from '../cli/support.ts'
+
+const PROGRAM = `
+import "sparsetile/kernels/formats.spt"
+import "sparsetile/kernels/formats-composed.spt"
+kernel mul(m: size, n: size, d: size) {
+  axis i = dense_fixed(m)
+  axis j = sparse_variable(i, n)
+  axis k = dense_fixed(n)
+  axis f = dense_fixed(d)
+  buffer A: f32[i, j] in
+  buffer B: f32[k, f] in
+  buffer C: f32[i, f] out
+  iterate sum [i, j, f] as SRS { C[i, f] += A[i, j] * B[j, f] }
+}
+schedule mul.plain { reorder (i, j, f) }
+schedule mul.outer { reorder (i, f, j) }
+schedule mul.tiled(t = 4) { split f by t -> (fo, fi) }
+schedule mul.parts { A as hyb(1, 1) }
+schedule mul.rows { A as bsr(2) }
+schedule mul.even { require d % 2 == 0 }
+`
+const SCHEDULES = ['plain', 'outer', 'tiled(2)', 'tiled', 'parts', 'rows', 'even']
+
+const fact = fc.record({
+  of: fc.constantFrom(
+    'm',
+    'd',
+    'nnz(A)',
+    'longest(j)',
+    'mean(j)',
+    'empty(j)',
+    'count(j)',
+    'longest(j) - shortest(j)',
+  ),
+  op: fc.constantFrom('>', '<=', '==', '!='),
+  than: fc.constantFrom('0', '1', '2', '4', 'm', '2 * d', 'segments(j)', 'mean(j)'),
+  device: fc.constantFrom('', 'cpu and ', '(webgpu or d > 2) and ', 'not cuda and '),
+})
+const condition = fact.map(({ of, op, than, device }) => `${device}${of} ${op} ${than}`)
+const family = fc.record({
+  branches: fc.array(fc.tuple(condition, fc.constantFrom(...SCHEDULES)), { minLength: 1, maxLength: 4 }),
+  last: fc.constantFrom(...SCHEDULES.slice(0, 6)),
+})
+const data = fc.record({
+  m: fc.integer({ min: 1, max: 6 }),
+  n: fc.integer({ min: 1, max: 6 }),
+  d: fc.integer({ min: 1, max: 6 }),
+  at: fc.uniqueArray(fc.integer({ min: 0, max: 35 }), { maxLength: 20 }),
+})
+
+const textOf = ({
+  branches,
+  last,
+}: {
+  branches: readonly (readonly [string, string])[]
+  last: string
+}): string =>
+  `${PROGRAM}schedule mul.auto choose {\n${branches.map(([when, s]) => `  when (${when}) ${s}\n`).join('')}  otherwise ${last}\n}\n`
+
+const codeOf = (work: () => unknown): Promise<unknown> =>
+  Promise.resolve()
+    .then(work)
+    .then(
+      () => null,
+      (e: unknown) => (e instanceof SptError ? e.diagnostics[0]!.code : Promise.reject(e)),
+    )
+
+describe.each(['cpu', 'webgpu'] as const)('on %s', (kind) => {
+  const opened = devices[kind]()
+  afterAll(async () => (await opened).dispose())
+
+  test('the JSON selects and computes as the dispatch does', { timeout: 600_000 }, async () => {
+    const device: Device = await opened
+    let [drawn, compared] = [0, 0]
+    await fc.assert(
+      fc.asyncProperty(family, fc.array(data, { minLength: 3, maxLength: 3 }), async (f, cases) => {
+        const kernel = (await load(textOf(f))).kernel('mul').schedule('auto')
+        const live = await kernel.build(device)
+        const json = JSON.parse(JSON.stringify(live.plan)) as PlanFamily
+        const loaded = await loadPlan(json, device)
+        for (const { m, n, d, at } of cases) {
+          drawn++
+          const cells = at.filter((x) => x < m * n).sort((a, b) => a - b)
+          const A = coords(
+            [m, n],
+            [cells.map((x) => Math.floor(x / n)), cells.map((x) => x % n)],
+            cells.map((_, k) => k + 1),
+          )
+          const B = dense(
+            [n, d],
+            Float32Array.from({ length: n * d }, (_, k) => k % 7),
+          )
+          const own = await codeOf(() => live.choose({ A, B }))
+          const bound = await Promise.all(
+            [live, loaded].map((x) => x.bind({ A, B }).catch((e: unknown) => e)),
+          )
+          if (own !== null) {
+            for (const b of bound) expect(b).toBeInstanceOf(SptError)
+            continue
+          }
+          const [expected, result] = bound as [
+            Awaited<ReturnType<typeof live.bind>>,
+            Awaited<ReturnType<typeof live.bind>>,
+          ]
+          expect(result.selection!.text).toBe(expected.selection!.text)
+          for (const b of [expected, result]) await b.run()
+          expect((await result.get('C')).values).toEqual((await expected.get('C')).values)
+          for (const b of [expected, result]) b.free()
+          compared++
+        }
+        expect(loaded.dispatch).toBe('auto')
+        for (const x of [live, loaded]) x.release()
+      }),
+      { numRuns: kind === 'cpu' ? 40 : 6 },
+    )
+    expect(2 * compared).toBeGreaterThan(drawn)
+  })
+})
+
+const ROWS = `${PROGRAM}schedule mul.auto choose { when (cpu and d > 2) tiled(2) otherwise outer }\n`
+
+test('malformed families are rejected with the path of the field', async () => {
+  const device = await devices.cpu()
+  const plan = (await (await load(ROWS)).kernel('mul').build(device)).plan as PlanFamily
+  expect(plan.choose.branches.map((b) => [b.when, b.schedule])).toEqual([
+    [[['gt', 'd', 2]], 'tiled(2)'],
+    [[], 'outer'],
+  ])
+  const { choose } = plan
+  const [first, second] = choose.branches
+  for (const [change, path] of [
+    [{ choose: 3 }, 'choose'],
+    [{ choose: { ...choose, branches: [] } }, 'choose.branches'],
+    [{ choose: { ...choose, branches: [{ ...first, plan: 2 }] } }, 'choose.branches[0].plan'],
+    [{ choose: { ...choose, branches: [second, { ...first, when: ['e'] }] } }, 'choose.branches[1].when'],
+    [{ choose: { ...choose, statistics: { x: { kind: 'nnz', of: 'Q' } } } }, 'choose.statistics.x.of'],
+    [{ choose: { ...choose, statistics: { x: { kind: 'odd', of: 'A' } } } }, 'choose.statistics.x.kind'],
+    [{ choose: { ...choose, binding: null } }, 'binding'],
+    [{ plans: [{ ...plan.plans[0], kernel: 7 }, plan.plans[1]] }, 'kernel'],
+  ] as const) {
+    const error = await loadPlan({ ...plan, ...change } as never, device).catch((e: unknown) => e)
+    expect(error, path).toBeInstanceOf(SptError)
+    expect((error as SptError).message).toContain(path)
+  }
+  await device.dispose()
+})
+
+test('a dispatch that depends on data is not a family, and a distilled one is', {
+  timeout: 300_000,
+}, async () => {
+  const cpu = await devices.cpu()
+  const [open, tiles] = ['otherwise fastest { plain; tiled(2); outer }', 'otherwise tiled(d)'].map(
+    (branch) => `${PROGRAM}schedule mul.auto choose { ${branch} }\n`,
+  )
+  const random = (rows: number, d: number) => ({
+    tensors: {
+      A: coords(
+        [rows, rows],
+        [
+          [0, 1, rows - 1],
+          [1, 0, 2],
+        ],
+        [1, 2, 3],
+      ),
+    },
+    params: { d },
+  })
+  const inputs = [4, 8, 16, 32, 64].flatMap((rows) => [1, 2, 8, 64].map((d) => random(rows, d)))
+  for (const text of [open!, tiles!]) {
+    const kernel = (await load(text)).kernel('mul').schedule('auto')
+    const live = await kernel.build(cpu)
+    expect(await codeOf(() => live.plan)).toBe('choose/open')
+    const distilled = await distil(kernel, cpu, { inputs, plans: 3 })
+    const fn = await loadPlan(
+      JSON.parse(JSON.stringify((await distilled.build(cpu)).plan)) as PlanFamily,
+      cpu,
+    )
+    for (const { tensors, params } of inputs) {
+      const [own] = [await live.choose({ ...tensors, ...params })]
+      const chosen = await fn.choose({ ...tensors, ...params })
+      expect([
+        'plain',
+        'outer',
+        own.selection!.text,
+        'tiled(1)',
+        'tiled(64)',
+        'tiled(8)',
+        'tiled(2)',
+      ]).toContain(chosen.selection!.text)
+    }
+  }
+  await cpu.dispose()
+})
+
+test('spt emit writes a family, and spt run selects from it', async () => {
+  const dir = new Folder()
+  const [program, file] = [dir.file('mul.spt', ROWS), dir.at('mul.json')]
+  const emitted = await spt([
+    'emit',
+    program,
+    '--kernel',
+    'mul',
+    '--schedule',
+    'auto',
+    '--target',
+    'plan',
+    '--out',
+    file,
+  ])
+  expect([emitted.code, emitted.err]).toEqual([0, expect.stringContaining('wrote')])
+  await writeTensor(
+    dir.at('A.mtx'),
+    coords(
+      [2, 3],
+      [
+        [0, 1],
+        [2, 0],
+      ],
+      [5, 6],
+    ),
+  )
+  for (const [d, schedule] of [
+    [2, 'outer'],
+    [4, 'tiled(2)'],
+  ] as const) {
+    await writeTensor(dir.at('B.npy'), dense([3, d], new Float32Array(3 * d).fill(2)))
+    const binds = [
+      '--bind',
+      `A=${dir.at('A.mtx')}`,
+      '--bind',
+      `B=${dir.at('B.npy')}`,
+      '--out',
+      `C=${dir.at('C.npy')}`,
+    ]
+    const ran = await spt(['run', '--plan', file, ...binds])
+    expect([ran.code, ran.err, ran.out]).toEqual([0, '', expect.stringContaining(`mul.${schedule} on`)])
+    expect([...(await readTensor(dir.at('C.npy'))).values!]).toEqual(
+      [10, 12].flatMap((x) => new Array(d).fill(x)),
+    )
+  }
+})
