@@ -15,6 +15,7 @@ interface Axis {
   value: number
 }
 
+/** @param enabled `false`: a single thread runs everything */
 export function threadsOf(body: Body, enabled: boolean) {
   const threadAxes = new Map<ThreadAxis, Axis>()
   /** Thread axes of the enclosing loops of the statement being compiled. */

@@ -30,7 +30,8 @@ export interface Cell {
   data: Cells
 }
 
-export function expressionsOf(/** Number of the current evaluation. */ rankOf: (() => number) | null) {
+/** @param rankOf rank of the thread whose registers are accessed; null if one thread owns all registers */
+export function expressionsOf(rankOf: (() => number) | null) {
   const vars = new Map<string, Slot>()
   const cells = new Map<string, Cell>()
   /** Compiled nodes outside of reducers. */

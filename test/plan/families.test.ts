@@ -162,6 +162,15 @@ test('malformed families are rejected with the path of the field', async () => {
   await device.dispose()
 })
 
+test('distil rejects options that select nothing', async () => {
+  const kernel = (await load('kernels/spmm.spt')).kernel('spmm').schedule('auto')
+  for (const options of [{ inputs: [] }, { inputs: 3 }, { plans: 0 }, { plans: 1.5 }, { plan: 3 }]) {
+    const failure = await distil(kernel, 'cpu', options as object).catch((e: unknown) => e)
+    expect(failure).toBeInstanceOf(SptError)
+    expect((failure as SptError).diagnostics[0]!.code).toMatch(/^api\/(argument|unknown-option)$/)
+  }
+})
+
 test('a dispatch that depends on data is not a family, and a distilled one is', {
   timeout: 300_000,
 }, async () => {

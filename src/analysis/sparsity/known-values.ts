@@ -46,6 +46,12 @@ export interface KnownValues {
   readonly valueAt: (l: Load, at: readonly Expr[], w: Write) => State['now']
 }
 
+/**
+ * Propagates known values through a kernel.
+ *
+ * @param mask null for the values of all elements
+ * @param kept only tensors that keep their initial value, so that the result holds even if writing statements are removed
+ */
 export function knownValues(kernel: Kernel1, mask: Buffer1 | null, kept: boolean): KnownValues {
   /** Returns the known values of a statement's accesses where the mask has its fill value at `at`. */
   const statesAt =

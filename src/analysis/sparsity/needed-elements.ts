@@ -39,6 +39,7 @@ interface State {
 
 export type NeededElements = ReturnType<typeof neededElements>
 
+/** @param kept values that hold whatever statements are removed */
 export function neededElements(kernel: Kernel1, mask: Buffer1 | null, kept: KnownValues) {
   /**
    * Returns the reasons why elements of a tensor are needed where the mask has its fill value; an empty list for

@@ -28,7 +28,7 @@ import {
 } from './candidates.ts'
 import { fittingBytes } from './check-binding.ts'
 import type { CompiledCode } from './code.ts'
-import { type AnySelector, Family, type Schedules } from './family.ts'
+import { type AnySelector, Family, type Schedules } from './schedule-family.ts'
 
 /** A kernel compiled for a device. A call binds the inputs, runs, reads the outputs by name, and frees the memory. */
 export class Built extends Callable<

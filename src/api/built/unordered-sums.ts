@@ -2,14 +2,14 @@
 import { failAs } from '../../ast/diagnostics/diagnostic.ts'
 import type { Compilation } from '../../run/compile/compile.ts'
 import { type Defaulted, lanesOf, runOn } from '../../run/compile/compiled-program.ts'
+import type { DeviceProperties } from '../../run/compile/device-limits.ts'
 import { type UnorderedSum, unorderedSums } from '../../run/verify/verify.ts'
-import type { Device } from '../../runtime/device.ts'
 import type { CompiledCode } from './code.ts'
 
 /** Sums without a fixed order of a kernel on a device, under its steps and default thread bindings. Throws SptError as lowering. */
 export function sumsOf<K extends Defaulted<K> & { readonly compilation: Compilation }>(
   kernel: K,
-  device: Device,
+  device: DeviceProperties,
 ): readonly UnorderedSum[] {
   const { kind } = device
   if (kind === 'cpu') return []

@@ -1,11 +1,10 @@
 /** Families of plans of a dispatch: its schedules that need no data, compiled together and written as JSON. */
 import { failWith } from '../../ast/diagnostics/diagnostic.ts'
 import { freeVars } from '../../ir/expressions/expr-tree.ts'
-import { conditionOf, type LoadableFamily, writeFamily } from '../../plan/family.ts'
+import { conditionOf, type LoadableFamily, writeFamily } from '../../plan/family-codec.ts'
 import type { PlanFamily, PlanStatistic } from '../../plan/schema.ts'
 import { planOn, runOn } from '../../run/compile/compiled-program.ts'
 import type { DeviceProperties } from '../../run/compile/device-limits.ts'
-import type { Device } from '../../runtime/device.ts'
 import { valuesOf } from '../../schedule/steps/function-calls.ts'
 import { sumsOf } from '../built/unordered-sums.ts'
 import { type ClosedBranch, closedBranches } from './closed-branches.ts'
@@ -16,32 +15,34 @@ import { applied, type OpenDispatch, type Selectable } from './open-dispatch.ts'
 /** A dispatch of the program. */
 export type Declared<K> = OpenDispatch<K> & DispatchCall
 
-/** Closed branches with the kernel under the schedule of each. Throws SptError `choose/open`, `schedule/…` for an illegal step. */
+/**
+ * The branches that may run, with the kernel under the schedule of each. A deterministic dispatch skips unordered sums. Throws SptError
+ * `schedule/…` for an illegal step.
+ */
 export function closedKernels<K extends Selectable<K>>(
   open: Declared<K>,
-  on: Pick<Device, 'kind' | 'features'>,
-  given?: DeviceFacts,
+  on: DeviceProperties,
+  closed: readonly ClosedBranch[],
 ): readonly (ClosedBranch & { readonly kernel: K })[] {
-  return closedBranches(open, on, given).map((b) => {
+  const branches = closed.map((b) => {
     const args = [...valuesOf(b.call.schedule, b.args).values()]
     return {
       ...b,
       kernel: applied(open, { call: b.call, selection: { schedule: b.call.schedule.name, args } }),
     }
   })
+  return open.deterministic ? branches.filter(({ kernel }) => sumsOf<K>(kernel, on).length === 0) : branches
 }
 
-/** Throws SptError as `closedKernels`, and `choose/open` if a condition depends on values or runs. */
+/** Throws SptError as `closedBranches` and `closedKernels`, and `choose/open` if a condition depends on values or runs. */
 export function familyPlan<K extends Selectable<K>>(
   open: Declared<K>,
   on: DeviceProperties,
   given?: DeviceFacts,
 ): PlanFamily {
-  const { base, choice, text, deterministic } = open
+  const { base, choice, text } = open
   const { source } = base.compilation
-  const branches = closedKernels(open, on, given).filter(
-    ({ kernel }) => !deterministic || sumsOf<K>(kernel, on as Device).length === 0,
-  )
+  const branches = closedKernels(open, on, closedBranches(open, on, given))
   const used = new Set(branches.flatMap((b) => b.conditions.flatMap((e) => [...freeVars(e)])))
   const statistics = new Map<string, PlanStatistic>()
   for (const [name, s] of choice.statistics) {

@@ -35,6 +35,7 @@ export interface SelectedKernel<K> {
   /** Call of the schedule, or decisions of the auto-scheduler. */
   readonly text: string
 }
+
 /** Why the auto-scheduler selects a candidate, if it rejected others. */
 export const automaticSelection = (
   { text, reason, milliseconds, costModel }: Omit<ScheduleCandidate<unknown>, 'kernel'>,

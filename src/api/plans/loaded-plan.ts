@@ -1,5 +1,5 @@
 /** Plans that were read from JSON, on a device. */
-import { isFamily, readFamily } from '../../plan/family.ts'
+import { isFamily, readFamily } from '../../plan/family-codec.ts'
 import type { LaunchPlan } from '../../plan/launch-plan.ts'
 import { readPlan } from '../../plan/read.ts'
 import type { Plan, PlanFamily } from '../../plan/schema.ts'
@@ -11,7 +11,7 @@ import { checkDevice } from '../inputs/argument-checks.ts'
 import { LoadedFamily } from './loaded-family.ts'
 
 /**
- * Loads a plan or a family of plans for a device: the JSON of `spt emit --target plan` or of `compiled.plan`, parsed. Needs no compiler,
+ * Loads a plan or a family of plans for a device: the JSON of `spt emit --target plan` or of `fn.plan`, parsed. Needs no compiler,
  * and therefore rejects calls that need the kernel, such as `verify` and `explain` (`plan/no-kernel`).
  * ```ts
  * const fn = await loadPlan(JSON.parse(text), device)

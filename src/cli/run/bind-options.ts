@@ -6,7 +6,7 @@ import { bindingAmong, checkBound, formatInputsFor } from '../../api/inputs/form
 import type { Kernel } from '../../api/kernels/kernel.ts'
 import { failWith, resultOrError, SptError } from '../../ast/diagnostics/diagnostic.ts'
 import { readTensor, readTensorFor, WRITABLE } from '../../io/index.ts'
-import type { ReadOptions } from '../../io/options.ts'
+import type { ReadOptions } from '../../io/tensor-file-options.ts'
 import type { Kernel1 } from '../../ir/coordinates/stage1.ts'
 import { freeVars } from '../../ir/expressions/expr-tree.ts'
 import type { Dtype } from '../../ir/values/dtype.ts'

@@ -22,6 +22,7 @@ const MEMORY = 'memory'
 
 export type Varying = ReturnType<typeof varyingIn>
 
+/** @param threads the number of threads of the launch on each axis */
 export function varyingIn(body: Body, threads: ReadonlyMap<ThreadAxis, number>) {
   /** The axes along which the value of `e` may differ between threads. */
   const of = (e: Expr): Axes => {

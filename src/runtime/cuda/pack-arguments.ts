@@ -27,6 +27,7 @@ const SCALAR_C_TYPE: Readonly<Record<Dtype, 'int' | 'unsigned' | 'float' | 'doub
 
 export type ArgumentBlock = ReturnType<typeof argumentBlock>
 
+/** @param addressOf returns the address of a host block that never moves */
 export function argumentBlock(addressOf: (block: ArrayBuffer) => bigint) {
   const external = new Set<number>()
   const slots = new ArrayBuffer(MAX_ARGUMENTS * 8)

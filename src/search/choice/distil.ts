@@ -12,6 +12,7 @@ import {
   type SelectionInputs,
 } from '../../api/dispatch/device-facts.ts'
 import { familyPlan } from '../../api/dispatch/family-plan.ts'
+import { expectArgument, expectOptions } from '../../api/inputs/argument-checks.ts'
 import { sizesOf, valuesIn } from '../../api/inputs/bound-inputs.ts'
 import { flatInputs } from '../../api/inputs/flat-inputs.ts'
 import { coords } from '../../api/inputs/tensors.ts'
@@ -58,13 +59,24 @@ const GROUPS = 24
 
 /**
  * Returns the kernel with a dispatch of at most `plans` schedules, whose conditions select nearly as the kernel's own dispatch does on a
- * device. Throws SptError `choose/decided` without a dispatch, `choose/open` if no data fit, and as `choose`.
+ * device. Throws SptError `choose/decided` without a dispatch, `choose/open` if no data fit, `api/argument`,
+ * and as `choose`.
  */
 export async function distil(
   kernel: Kernel,
   on: SelectionContext,
-  { inputs = syntheticInputs(kernel.source), facts = {}, plans = MOST_PLANS }: DistilOptions = {},
+  options: DistilOptions = {},
 ): Promise<Kernel> {
+  expectOptions('distil', options, ['inputs', 'facts', 'plans'])
+  const { inputs, facts = {}, plans = MOST_PLANS } = options
+  const isMany = inputs === undefined || (Array.isArray(inputs) && inputs.length > 0)
+  expectArgument(isMany, 'the inputs of distil', inputs, 'an array of one input or more')
+  expectArgument(
+    Number.isSafeInteger(plans) && plans >= 1,
+    'the plans of distil',
+    plans,
+    'an integer from 1 on',
+  )
   const { open, source } = kernel
   const choice = open?.choice
   if (!choice)
@@ -76,7 +88,7 @@ export async function distil(
   const selected = new Map<string, Variant>()
   const cases: { readonly inputs: SelectionInputs; readonly chosen: string }[] = []
   let failure: SptError | undefined
-  for (const own of inputs) {
+  for (const own of inputs ?? syntheticInputs(source)) {
     const given = { ...facts, ...own }
     const variant = await valueOrError(() => kernel.choose(on, ...flatInputs(given)))
     if (variant instanceof SptError) {
@@ -89,7 +101,7 @@ export async function distil(
     // Arguments that depend on the data fit no other data.
     if (calls.some((c) => c.schedule.name === schedule && !isData(c.args))) selected.set(chosen, variant)
   }
-  if (selected.size === 0) throw failure ?? new Error('no inputs')
+  if (selected.size === 0) throw failure!
   const names = [...selected.keys()]
   const variants = [...selected.values()]
   const kernels = variants.map((v) => v.kernel.compilation)

@@ -111,8 +111,8 @@ async function withQueue<T>(file: string, work: (queue: TrialQueue) => T | Promi
 }
 
 /**
- * Adds trials to the file of a queue. One that is there already, waiting, being done or done, is not added again: a trial
- * is its hash. Returns how many are new.
+ * Adds trials to a file for workers. A trial that the file contains already, finished or not, is not added again, because
+ * its hash identifies it. Returns the number of new trials.
  * @throws SptError `records/…` if the file cannot be used
  */
 export const publishStudy = (

@@ -41,9 +41,9 @@ export interface AtomicElement {
 
 export type Elements = ReturnType<typeof elementsOf>
 
+/** @param hasF16 the device supports f16 */
 export function elementsOf(hasF16: boolean) {
-  const halves = hasF16
-  const isHalf = (t: Dtype): boolean => halves && t === 'f16'
+  const isHalf = (t: Dtype): boolean => hasF16 && t === 'f16'
   /** Element type of a storage or workgroup array. */
   const type = (t: Dtype): string => (isHalf(t) ? 'f16' : WORD[t])
   /** Type of an array; `length` in elements, if known. */

@@ -141,9 +141,10 @@ export class Family {
   async compileAll(): Promise<void> {
     const { open } = this
     if (!open?.choice) return
-    const closed = resultOrError(() => closedBranches({ ...open, choice: open.choice! }, this.#device))
+    const declared = { ...open, choice: open.choice }
+    const closed = resultOrError(() => closedBranches(declared, this.#device))
     if (closed instanceof SptError) return
-    for (const { call, kernel } of closedKernels({ ...open, choice: open.choice }, this.#device))
+    for (const { call, kernel } of closedKernels(declared, this.#device, closed))
       await this.#compile({ kernel, selection: { schedule: call.schedule.name, span: call.span } })
   }
 

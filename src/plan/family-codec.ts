@@ -5,6 +5,7 @@ import { visitedAxes } from '../ir/coordinates/stage1-tree.ts'
 import type { Expr } from '../ir/expressions/expr.ts'
 import { SIZE_OPERATORS, type SizeExpr } from '../ir/expressions/size-expressions.ts'
 import { printExpr1 } from '../ir/print/print-stage1.ts'
+import { isFloat } from '../ir/values/dtype.ts'
 import { readKernel, storedKernel } from './binding-codecs.ts'
 import { type Codec, count, list, malformed, map, objectAt, oneOf, record, text } from './codec.ts'
 import type { LaunchPlan } from './launch-plan.ts'
@@ -40,7 +41,6 @@ function writeCondition(e: Expr): SizeExpr | null {
   }
   const applied = (op: string, operands: readonly SizeExpr[] | null): SizeExpr | null =>
     operands && [op, ...operands]
-  const isRounded = !['f64', 'f32'].includes(e.dtype)
   switch (e.kind) {
     case 'const':
       return e.value
@@ -49,7 +49,7 @@ function writeCondition(e: Expr): SizeExpr | null {
     case 'unary':
       return applied(e.op, parts(e.x))
     case 'binary':
-      return e.op in SIZE_OPERATORS && (isRounded || !['div', 'mod', 'quo', 'rem'].includes(e.op))
+      return e.op in SIZE_OPERATORS && (!isFloat(e.dtype) || !['div', 'mod', 'quo', 'rem'].includes(e.op))
         ? applied(e.op, parts(e.a, e.b))
         : null
     case 'select':
