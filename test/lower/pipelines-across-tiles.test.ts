@@ -114,6 +114,18 @@ schedule gather.one(rows, cols, depth, stages, grid) {
   cache_read A at j in shared -> As
   pipeline j by stages over tile
 }
+// Copies that run ahead read a tile of an outer pipeline.
+schedule gather.nested(rows, cols, depth, stages, grid) {
+  split j by depth -> (jo, ji)
+  split f by 2 * cols -> (fo, ft)
+  split ft by 2 -> (fa, fb)
+  reorder (fo, i, jo, ji, fa, fb)
+  bind fo to block.x, fb to thread.x
+  cache_read A at fa in shared -> Ai
+  pipeline fa by stages over ji
+  cache_read A at jo in shared -> Ao
+  pipeline jo by stages
+}
 `
 const program = parseProgram(TEXT)
 
@@ -152,6 +164,7 @@ const CASES = [
   ['gather', 'rows'],
   ['gather', 'runs'],
   ['gather', 'one'],
+  ['gather', 'nested'],
 ] as const
 
 test('copies for the next tiles do not change results, and cause no races', async () => {

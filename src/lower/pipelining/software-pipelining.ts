@@ -55,23 +55,25 @@ export function injectSoftwarePipelines(kernel: Kernel2): Kernel2 {
   // Each top-level statement is one launch, so the result of one loop stays in one statement.
   const nests = kernel.body.map((nest): Stmt => {
     const s = allThreadsPipelining(nest)
-    const preheaders: Preheader[] = []
+    const surroundings = { top: s, memory, buffers: kernel.buffers, facts, names }
+    let preheaders: readonly Preheader[] = []
+    // An enclosing pipeline adds its stage to preheaders inside it, so they are placed as soon as their loop is reached.
     const pipelined: Rewriter = {
       stmt: (x) => {
-        if (x.kind !== 'for' || x.mode.kind !== 'pipeline') return undefined
-        const sequence = x.mode.continued && sequenceOf(s, x.var)
-        const expanded = expandLoop(x, x.mode.stages, sequence, {
-          top: s,
-          memory,
-          buffers: kernel.buffers,
-          facts,
-          names,
-        })
-        preheaders.push(...expanded.preheaders)
-        return expanded.body
+        if (x.kind !== 'for') return undefined
+        let body: Body | undefined
+        if (x.mode.kind === 'pipeline') {
+          const sequence = x.mode.continued && sequenceOf(s, x.var)
+          const expanded = expandLoop(x, x.mode.stages, sequence, surroundings)
+          preheaders = [...preheaders, ...expanded.preheaders]
+          body = expanded.body
+        }
+        const here = preheaders.filter((p) => p.loop === x.var)
+        preheaders = preheaders.filter((p) => !here.includes(p))
+        return here.length > 0 ? withPreheaders(body ?? [x], here) : body
       },
     }
-    const statements = withPreheaders(rewriteStmts([s], pipelined), preheaders)
+    const statements = rewriteStmts([s], pipelined)
     return statements.length === 1 ? statements[0]! : when(bool(true), statements)
   })
   return nests.every((s, k) => s === kernel.body[k]) ? kernel : { ...kernel, body: nests }
