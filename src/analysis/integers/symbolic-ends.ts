@@ -20,9 +20,8 @@ export const constantEnd = (value: number): End => ({
 /** A size or an integer scalar, with the bounds of its values. */
 export const namedEnd = (name: string, lo: number, hi: number): End => ({ expr: name, key: name, lo, hi })
 
-export const isConstant = (e: End): boolean => e.lo === e.hi
+const isConstant = (e: End): boolean => e.lo === e.hi
 export const ZERO = constantEnd(0)
-export const ONE = constantEnd(1)
 
 /** Returns `a op b`, simplified. */
 export function end(op: BinaryOp, a: End, b: End): End {
@@ -57,7 +56,7 @@ export function end(op: BinaryOp, a: End, b: End): End {
   return node(op, [a, b], lo, hi)
 }
 
-export function plus(a: End, by: number): End {
+function plus(a: End, by: number): End {
   if (by === 0) return a
   const { expr } = a
   if (typeof expr === 'object' && expr[0] === 'add' && typeof expr[2] === 'number') {
