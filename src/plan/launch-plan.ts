@@ -1,122 +1,157 @@
 /**
- * A plan in memory, as `run` executes it: buffers, launches and generated code, without statements. It is made from Stage III when a
- * kernel is compiled, or read from JSON (`read.ts`); the two are equal except for source locations.
+ * A plan in memory, as `run` executes it: the serialised plan (`schema.ts`) with the kernel and the modules that devices and binding take.
+ * It is made from Stage III when a kernel is compiled, or read from JSON (`read.ts`); the two are equal except for source locations.
  */
 import { type RangeCheck, rangeChecks } from '../analysis/integers/range-checks.ts'
-import type { Entry } from '../backends/module.ts'
-import type { DeviceKind } from '../backends/target.ts'
-import type { ModuleText } from '../backends/targets/index.ts'
+import type { ArgSpec, Entry } from '../backends/module.ts'
+import { type ModuleText, targetOf } from '../backends/targets/index.ts'
 import type { Kernel1, Param } from '../ir/coordinates/stage1.ts'
 import { bodyVisiting, visitedAxes } from '../ir/coordinates/stage1-tree.ts'
 import type { Expr } from '../ir/expressions/expr.ts'
 import { memoize } from '../ir/memoize.ts'
 import { readsOf, writesOf } from '../ir/statements/accesses.ts'
-import type { Buffer, Clear, Kernel3, Launch } from '../ir/statements/loops.ts'
+import type { Buffer, Kernel3, Launch } from '../ir/statements/loops.ts'
 import { walkStmts } from '../ir/statements/tree.ts'
 import type { Dtype } from '../ir/values/dtype.ts'
-import type { PlanNeeds } from './schema.ts'
+import type { PackedPlan } from '../lower/launches/buffer-packing.ts'
+import { expr } from './expressions.ts'
+import type {
+  Expression,
+  PackedArray,
+  Plan,
+  PlanArgument,
+  PlanBuffer,
+  PlanLaunch,
+  PlanSize,
+  PlanStep,
+} from './schema.ts'
 
-/** An array in device memory, of one dimension. */
-export type DeviceArray = Pick<Buffer, 'name' | 'dtype' | 'role' | 'shape'>
-
-/** An array that contains read-only arrays. */
-export interface PackedArrays {
-  readonly buffer: DeviceArray
-  readonly members: readonly {
-    readonly buffer: DeviceArray
-    /** The size that holds the index of the first element, and its value. */
-    readonly base: string
-    readonly offset: Expr
-  }[]
-}
-
-export interface LaunchStep {
-  readonly kind: 'launch'
-  readonly name: string
-  readonly grid: Launch['grid']
-  readonly entry: Entry
-  readonly reads: ReadonlySet<string>
-  readonly writes: ReadonlySet<string>
-}
-
-export interface LaunchPlan {
-  readonly name: string
-  readonly schedule: string | null
-  readonly device: DeviceKind
-  readonly index: 32 | 64
-  readonly needs: PlanNeeds
+export interface LaunchPlan
+  extends Omit<Plan, 'schema' | 'modules' | 'binding' | 'runtimeFormats' | 'packed' | 'facts' | 'precision'> {
   /** The kernel over coordinates by which data is bound; its iterations have no statements. */
-  readonly kernel: Kernel1
-  readonly params: readonly Param[]
-  readonly buffers: readonly DeviceArray[]
-  readonly arenas: readonly PackedArrays[]
-  /** Types whose elements occupy a 32-bit word. */
-  readonly words: readonly Dtype[]
+  readonly binding: Kernel1
+  readonly packed: readonly PackedArray[]
   readonly texts: readonly ModuleText[]
-  readonly steps: readonly (Clear | LaunchStep)[]
   readonly checks: readonly RangeCheck[]
   readonly facts?: Kernel3['facts']
-  readonly lostWrites?: Kernel3['lostWrites']
   readonly runtimeLists?: Kernel3['runtimeLists']
   /** The fewest mantissa bits that instructions keep of a factor; all if undefined. */
-  readonly precision: number | undefined
+  readonly precision?: number | undefined
 }
 
 /** The fields of a plan by which sizes are checked. */
-export type CheckedPlan = Pick<LaunchPlan, 'name' | 'buffers' | 'facts' | 'checks'>
+export type CheckedPlan = Pick<LaunchPlan, 'kernel' | 'buffers' | 'facts' | 'checks'>
 
 /** Stage III with its range checks. */
 export const checkedPlan = (stage3: Kernel3): CheckedPlan => ({
-  name: stage3.name,
-  buffers: stage3.buffers,
+  kernel: stage3.name,
+  buffers: stage3.buffers.map((b) => planBuffer(b)),
   facts: stage3.facts,
   checks: rangeChecks(stage3),
 })
 
 interface Compiled
-  extends Pick<LaunchPlan, 'schedule' | 'device' | 'index' | 'needs' | 'arenas' | 'words' | 'texts'> {
+  extends Pick<LaunchPlan, 'schedule' | 'device' | 'index' | 'needs' | 'texts'>,
+    Pick<PackedPlan, 'arenas'> {
   readonly kernel: Kernel1
   readonly stage3: Kernel3
+  /** Types whose elements occupy a 32-bit word. */
+  readonly words: readonly Dtype[]
 }
 
 /** Returns the plan of compiled code. The entries of `texts` are in the order of the launches. */
-export function launchPlan({ kernel, stage3, ...compiled }: Compiled): LaunchPlan {
+export function launchPlan({ kernel, stage3, arenas, words, ...compiled }: Compiled): LaunchPlan {
   const { name, params, buffers, facts, lostWrites, runtimeLists } = stage3
-  const entries = compiled.texts.flatMap((t) => t.entries)
+  const modules = compiled.texts.flatMap((t, module) => t.entries.map((entry) => ({ module, entry })))
+  const globals = new Set(buffers.map((b) => b.name))
+  const global = (names: Iterable<string>): string[] => [...new Set(names)].filter((b) => globals.has(b))
   let next = 0
-  const steps = stage3.steps.map((step): Clear | LaunchStep => {
-    if (step.kind === 'clear') return step
-    const global = (names: Iterable<string>): ReadonlySet<string> =>
-      new Set([...names].filter((b) => buffers.some((x) => x.name === b)))
-    return {
-      kind: 'launch',
-      name: step.name,
-      grid: step.grid,
-      entry: entries[next++]!,
-      reads: global(readsOf(step.body)),
-      writes: global(writesOf(step.body)),
-    }
+  const steps = stage3.steps.map((step): PlanStep => {
+    if (step.kind === 'clear') return { clear: step.buffer }
+    const { module, entry } = modules[next++]!
+    return launchOf(step, module, entry, global)
   })
+  const packed = arenas.flatMap((a) =>
+    a.members.map((m) => ({
+      ...planBuffer(m.buffer, words),
+      in: a.buffer.name,
+      base: m.base,
+      at: data(m.offset),
+    })),
+  )
+  const bases = new Set(packed.map((p) => p.base))
+  const sizeOf = ({ name, measured }: Param): PlanSize => {
+    if (bases.has(name)) return { name, from: 'packed' }
+    if (!kernel.params.some((p) => p.name === name)) return { name, from: 'counted' }
+    return { name, from: measured ? 'measured' : 'caller' }
+  }
   return {
     ...compiled,
-    name,
-    kernel: withoutStatements(kernel),
-    params: ['size', 'scalar'].flatMap((kind) => params.filter((p) => p.kind === kind)),
-    buffers: buffers.map(deviceArray),
-    arenas: compiled.arenas.map(({ buffer, members }) => ({
-      buffer: deviceArray(buffer),
-      members: members.map((m) => ({ ...m, buffer: deviceArray(m.buffer) })),
-    })),
+    kernel: name,
+    target: targetOf({ kind: compiled.device }),
+    binding: withoutStatements(kernel),
+    sizes: params.flatMap((p) => (p.kind === 'size' ? [sizeOf(p)] : [])),
+    scalars: params.flatMap(({ name, kind, dtype }) => (kind === 'scalar' ? [{ name, dtype }] : [])),
+    buffers: buffers.map((b) => planBuffer(b, words)),
+    packed,
     steps,
     checks: rangeChecks(stage3),
+    ...(lostWrites && { lostWrites }),
     facts,
-    lostWrites,
     runtimeLists,
     precision: precisionOf(stage3),
   }
 }
 
-const deviceArray = ({ name, dtype, role, shape }: DeviceArray): DeviceArray => ({ name, dtype, role, shape })
+const data = (e: Expr): Expression => expr.write(e) as Expression
+
+export const planBuffer = (
+  { name, dtype, role, shape }: Buffer,
+  words: readonly Dtype[] = [],
+): PlanBuffer => ({
+  name,
+  dtype,
+  role,
+  length: data(shape[0]!),
+  storage: words.includes(dtype) ? 'word' : 'native',
+})
+
+function launchOf(
+  { name, grid, body }: Launch,
+  module: number,
+  entry: Entry,
+  global: (names: Iterable<string>) => string[],
+): PlanLaunch {
+  const [x, y, z] = grid
+  return {
+    launch: name,
+    module,
+    grid: [data(x), data(y), data(z)],
+    block: entry.block,
+    ...(entry.sharedBytes > 0 && { shared: entry.sharedBytes }),
+    ...(entry.cluster && { cluster: entry.cluster }),
+    ...(entry.waits && { waits: true }),
+    ...(entry.place !== undefined && { place: entry.place }),
+    args: entry.args.map(argumentOf),
+    reads: global(readsOf(body)),
+    writes: global(writesOf(body)),
+  }
+}
+
+function argumentOf(a: ArgSpec): PlanArgument {
+  if (a.kind === 'buffer') return { buffer: a.name, dtype: a.dtype, access: a.access }
+  if (a.kind === 'scalar') return { scalar: a.name, dtype: a.dtype }
+  const { rows, columns, box, swizzle } = a.matrix
+  return {
+    matrix: a.name,
+    of: a.buffer,
+    dtype: a.dtype,
+    rows: data(rows),
+    columns: data(columns),
+    box,
+    swizzle,
+  }
+}
 
 const withoutStatements = memoize(
   (kernel: Kernel1): Kernel1 => ({ ...kernel, body: bodyVisiting(visitedAxes(kernel)) }),

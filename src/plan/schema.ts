@@ -1,6 +1,6 @@
 /**
  * The serialised plan: a compiled kernel as JSON, which every runtime executes (our own `run`, web pages, other languages).
- * `docs/reference/plan.md` documents each field; `fields.ts` has the tables by which plans are validated and converted.
+ * `docs/reference/plan.md` documents each field; `plan-codec.ts` has the tables by which plans are validated and converted.
  */
 import type { DeviceKind } from '../backends/target.ts'
 import type { TargetName } from '../backends/targets/index.ts'

@@ -1,10 +1,10 @@
 /** A plan with its inputs in device memory. */
 import type { TypedArray } from '../ir/values/arrays.ts'
+import { valueIn } from '../plan/interpret.ts'
 import type { Plan, PlanBuffer } from '../plan/schema.ts'
 import { type Bound, checkArray, elementsOf, isInput, isOutput, visibleBuffers } from './inputs.ts'
 import type { GpuMemory, Memory } from './memory.ts'
 import { failWith } from './plan-error.ts'
-import { evaluate } from './sizes.ts'
 
 /** Arrays by buffer name. */
 export type Outputs = Record<string, TypedArray>
@@ -56,7 +56,7 @@ export function bindingOf(plan: Plan, { sizes, resident }: Bound, memory: Memory
       for (const { capacity, axis } of parts) {
         if (!capacity) continue
         const { counts, width } = capacity
-        const limit = evaluate(capacity.capacity, sizes)
+        const limit = valueIn(capacity.capacity, sizes)!
         const longest = ((await get(counts)) as Int32Array).reduce((a, b) => Math.max(a, b), 0)
         const positions = Math.ceil(longest / width)
         if (positions > limit)

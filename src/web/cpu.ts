@@ -1,10 +1,10 @@
 /** Execution on the CPU: the plan's functions over typed arrays, without `new Function`. */
 import { arrayClass, type TypedArray } from '../ir/values/arrays.ts'
+import { blocksOf } from '../plan/interpret.ts'
 import type { Plan } from '../plan/schema.ts'
 import { elementsOf } from './inputs.ts'
 import type { Executor } from './memory.ts'
 import { failWith } from './plan-error.ts'
-import { evaluate } from './sizes.ts'
 
 /** Entry points of the plan's modules, by name. */
 export type Functions = Readonly<Record<string, (...args: (TypedArray | number | boolean)[]) => void>>
@@ -28,10 +28,9 @@ async function importModules(plan: Plan): Promise<Functions> {
 
 export async function cpuExecutor(plan: Plan, given: Functions | undefined): Promise<Executor> {
   const functions = given ?? (await importModules(plan))
-  const calls = plan.steps.map((step) => {
-    if ('clear' in step) return undefined
-    return functions[step.launch] ?? failWith('device/unknown-entry', `no function ${step.launch}`)
-  })
+  for (const step of plan.steps)
+    if ('launch' in step && !functions[step.launch])
+      failWith('device/unknown-entry', `no function ${step.launch}`)
   return async ({ sizes, arrays }) => {
     const memory = new Map<string, TypedArray>()
     for (const b of plan.buffers) memory.set(b.name, new (arrayClass(b.dtype))(elementsOf(b, sizes)))
@@ -42,17 +41,16 @@ export async function cpuExecutor(plan: Plan, given: Functions | undefined): Pro
       read: async ({ name }) => memory.get(name)!.slice(),
       free: () => memory.clear(),
       async run() {
-        plan.steps.forEach((step, k) => {
+        for (const step of plan.steps)
           if ('clear' in step) memory.get(step.clear)!.fill(0)
-          else if (step.grid.every((e) => evaluate(e, sizes) > 0))
-            calls[k]!(
+          else if (blocksOf(step, sizes))
+            functions[step.launch]!(
               ...step.args.map((a) => {
                 if ('buffer' in a) return memory.get(a.buffer)!
                 const value = 'scalar' in a ? sizes.get(a.scalar)! : 0
                 return a.dtype === 'bool' ? value !== 0 : value
               }),
             )
-        })
       },
     }
   }

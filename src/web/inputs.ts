@@ -1,9 +1,10 @@
 /** Inputs of a plan: arrays, sizes and scalars by name, checked before anything is allocated. */
 import { arrayClass, type TypedArray } from '../ir/values/arrays.ts'
 import { roundTo } from '../ir/values/words.ts'
+import { addBases, lengthOf, type Sizes } from '../plan/interpret.ts'
 import type { Plan, PlanBuffer } from '../plan/schema.ts'
 import { failWith } from './plan-error.ts'
-import { checkSizes, evaluate, failMissing, type Sizes, solve } from './sizes.ts'
+import { checkSizes, failMissing, solve } from './sizes.ts'
 
 /**
  * Arrays by buffer name (f16 and bf16 as bits in a `Uint16Array`, bool as 0 and 1 in a `Uint8Array`), and sizes and scalars. On WebGPU a
@@ -27,15 +28,15 @@ export const visibleBuffers = ({ buffers, packed = [] }: Plan): readonly PlanBuf
 export const isInput = ({ role }: PlanBuffer): boolean => role !== 'out' && role !== 'local'
 export const isOutput = ({ role }: PlanBuffer): boolean => role === 'out' || role === 'inout'
 
-const callerSizes = ({ sizes }: Plan) => sizes.filter((s) => s.from !== 'packed')
-
-const kindOf = (x: unknown): string => Object.prototype.toString.call(x).slice(8, -1)
+/** A number, or the kind of another value. */
+const shown = (x: unknown): string =>
+  typeof x === 'number' ? `${x}` : Object.prototype.toString.call(x).slice(8, -1)
 
 /** @throws PlanError `bind/value-type`, `bind/values-length` */
 export function checkArray({ name, dtype }: PlanBuffer, values: TypedArray, length: number): TypedArray {
   const type = arrayClass(dtype)
   if (!(values instanceof type))
-    failWith('bind/value-type', `${name} (${dtype}) is given in ${kindOf(values)}`, type.name)
+    failWith('bind/value-type', `${name} (${dtype}) is given in ${shown(values)}`, type.name)
   if (values.length !== length)
     failWith('bind/values-length', `${name} has ${values.length} values`, `${length} values`)
   return values
@@ -50,28 +51,35 @@ export function bindInputs(plan: Plan, inputs: Inputs, statistics: readonly stri
   const sizes = sizesOf(plan, inputs)
   const arrays = new Map<string, TypedArray>()
   const resident = new Map<string, GPUBuffer>()
+  const known = [
+    ...buffers.filter((b) => b.role !== 'local'),
+    ...plan.sizes.filter((s) => s.from !== 'packed'),
+    ...plan.scalars,
+  ]
   for (const [name, value] of Object.entries(inputs)) {
-    const scalar = plan.scalars.find((s) => s.name === name)
-    const isSize = callerSizes(plan).some((s) => s.name === name)
-    const isBuffer = buffers.some((b) => b.name === name && b.role !== 'local')
     if (statistics.includes(name)) continue
-    if (scalar && typeof value !== 'object') sizes.set(name, scalarOf(scalar, +(value as number)))
-    else if (isSize && Number.isInteger(value) && (value as number) >= 0) continue
-    else if (isBuffer && ArrayBuffer.isView(value)) arrays.set(name, value as TypedArray)
-    else if (isBuffer && typeof (value as GPUBuffer)?.usage === 'number')
-      resident.set(name, value as GPUBuffer)
-    else if (scalar || isSize || isBuffer)
+    const x =
+      known.find((k) => k.name === name) ??
       failWith(
-        `bind/${isBuffer ? 'value-type' : 'size-range'}`,
-        `${name} is ${typeof value === 'number' ? value : kindOf(value)}`,
-        isBuffer ? 'a typed array' : 'a number, and of sizes an integer, at least 0',
+        'bind/unknown-name',
+        `${plan.kernel} has no input ${name}`,
+        known.map((k) => k.name).join(', '),
       )
-    else
-      failWith('bind/unknown-name', `${plan.kernel} has no input ${name}`, namesOf(plan, buffers).join(', '))
+    if ('length' in x) {
+      if (ArrayBuffer.isView(value)) arrays.set(name, value as TypedArray)
+      else if (typeof (value as GPUBuffer)?.usage === 'number') resident.set(name, value as GPUBuffer)
+      else failWith('bind/value-type', `${name} is ${shown(value)}`, 'a typed array')
+    } else if ('dtype' in x && typeof value !== 'object') sizes.set(name, scalarOf(x, +value))
+    else if (!(Number.isInteger(value) && (value as number) >= 0))
+      failWith(
+        'bind/size-range',
+        `${name} is ${shown(value)}`,
+        'a number, and of sizes an integer, at least 0',
+      )
   }
-  for (const { name } of plan.scalars) if (!sizes.has(name)) failMissing('scalar', name)
-  for (const { name } of callerSizes(plan)) if (!sizes.has(name)) failMissing('size', name)
-  for (const p of plan.packed ?? []) sizes.set(p.base, evaluate(p.at, sizes))
+  for (const x of known)
+    if (!('length' in x || sizes.has(x.name))) failMissing('dtype' in x ? 'scalar' : 'size', x.name)
+  addBases(plan.packed, sizes)
   for (const b of buffers) {
     const length = elementsOf(b, sizes)
     const values = arrays.get(b.name)
@@ -100,9 +108,6 @@ export function sizesOf(plan: Plan, inputs: Inputs): Map<string, number> {
   return sizes
 }
 
-const namesOf = (plan: Plan, buffers: readonly PlanBuffer[]): string[] =>
-  [...buffers.filter((b) => b.role !== 'local'), ...callerSizes(plan), ...plan.scalars].map((x) => x.name)
-
 function scalarOf({ name, dtype }: Plan['scalars'][number], value: number): number {
   const rounded = roundTo(dtype, value)
   if (!/^b?f/.test(dtype) && rounded !== value)
@@ -111,7 +116,7 @@ function scalarOf({ name, dtype }: Plan['scalars'][number], value: number): numb
 }
 
 /** @throws PlanError `plan/too-large` */
-export function elementsOf({ name, length }: PlanBuffer, sizes: Sizes): number {
-  const n = Math.max(0, evaluate(length, sizes))
-  return n < 2 ** 31 ? n : failWith('plan/too-large', `${name} has ${n} elements`, 'less than 2^31')
+export function elementsOf(buffer: PlanBuffer, sizes: Sizes): number {
+  const n = lengthOf(buffer, sizes)!
+  return n < 2 ** 31 ? n : failWith('plan/too-large', `${buffer.name} has ${n} elements`, 'less than 2^31')
 }

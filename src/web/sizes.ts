@@ -1,16 +1,14 @@
 /** Sizes of a plan: evaluation of expressions, inference from the lengths of arrays, and checks before a run. */
-import { evaluateSize, type SizeExpr } from '../ir/expressions/size-expressions.ts'
-import type { Expression, Plan, PlanFact } from '../plan/schema.ts'
+import { brokenCheck, brokenFact, type Sizes, valueIn } from '../plan/interpret.ts'
+import type { Expression, Plan } from '../plan/schema.ts'
 import { failWith } from './plan-error.ts'
-
-export type Sizes = ReadonlyMap<string, number>
 
 export const failMissing = (kind: 'size' | 'scalar', name: string): never =>
   failWith(`bind/missing-${kind}`, `missing ${kind} ${name}`, `a number ${name}`)
 
 /** The value of an expression. @throws PlanError `bind/missing-size` of a name without value */
 export const evaluate = (e: Expression, sizes: Sizes): number =>
-  evaluateSize(e as SizeExpr, sizes) ?? failMissing('size', JSON.stringify(e))
+  valueIn(e, sizes) ?? failMissing('size', JSON.stringify(e))
 
 /** Adds the size that makes `e` equal to `value`, if a sum or product determines it. */
 export function solve(e: Expression, value: number, sizes: Map<string, number>): void {
@@ -28,28 +26,21 @@ export function solve(e: Expression, value: number, sizes: Map<string, number>):
     [a, b],
     [b, a],
   ] as const) {
-    const other = evaluateSize(y as SizeExpr, sizes)
-    if (other !== undefined && evaluateSize(x as SizeExpr, sizes) === undefined)
-      solve(x, inverse(value, other), sizes)
+    const other = valueIn(y, sizes)
+    if (other !== undefined && valueIn(x, sizes) === undefined) solve(x, inverse(value, other), sizes)
   }
 }
 
-const isBroken = ({ size, relation, by }: PlanFact, sizes: Sizes): boolean =>
-  relation === 'multiple' ? sizes.get(size)! % by !== 0 : sizes.get(size) !== by
-
 /** Checks required multiples and the ranges of index expressions. @throws PlanError `run/requirement`, `plan/overflow` */
-export function checkSizes({ kernel, facts = [], checks }: Plan, sizes: Sizes): void {
-  const fact = facts.find((f) => isBroken(f, sizes))
+export function checkSizes({ kernel, facts, checks }: Plan, sizes: Sizes): void {
+  const fact = brokenFact(facts, sizes)
   if (fact) {
     const text = `${fact.size} ${fact.relation === 'multiple' ? `% ${fact.by} == 0` : `== ${fact.by}`}`
     failWith('run/requirement', `the schedule of ${kernel} requires ${text}`, text)
   }
-  for (const { when = [], least, most, what, launch, text } of checks) {
-    if (when.some((e) => evaluate(e, sizes) <= 0)) continue
-    for (const bound of [most, least]) {
-      const value = bound === undefined ? 0 : evaluate(bound, sizes)
-      if (value !== ~~value)
-        failWith('plan/overflow', `${what} in ${launch} does not fit 32 bits: ${text} reaches ${value}`)
-    }
+  const over = brokenCheck(checks, sizes, (x) => x !== ~~x)
+  if (over) {
+    const { what, launch, text } = over.check
+    failWith('plan/overflow', `${what} in ${launch} does not fit 32 bits: ${text} reaches ${over.value}`)
   }
 }

@@ -2,11 +2,11 @@
 import { physicalGrid } from '../backends/grid-folding.ts'
 import { arrayClass, type TypedArray } from '../ir/values/arrays.ts'
 import { fromWords, type NarrowDtype, toWords, WORD } from '../ir/values/words.ts'
+import { blocksOf } from '../plan/interpret.ts'
 import type { PackedArray, Plan, PlanBuffer, PlanLaunch } from '../plan/schema.ts'
 import { elementsOf } from './inputs.ts'
 import type { Executor, GpuMemory } from './memory.ts'
 import { failWith } from './plan-error.ts'
-import { evaluate, type Sizes } from './sizes.ts'
 
 /** Values of `GPUBufferUsage` and `GPUMapMode`, which are not globals outside browsers. */
 const MAP_READ = 1
@@ -74,6 +74,11 @@ export async function gpuExecutor(plan: Plan, device: GPUDevice): Promise<Execut
     if (full) failWith('device/out-of-memory', `no device memory for ${what}`)
     if (invalid) failWith(code, `${what}: ${invalid.message}`)
     return value
+  }
+  const submit = (record: (encoder: GPUCommandEncoder) => void): void => {
+    const encoder = device.createCommandEncoder()
+    record(encoder)
+    queue.submit([encoder.finish()])
   }
   const compile = (): GPUShaderModule[] =>
     plan.modules.map(({ text: code }) => device.createShaderModule({ code }))
@@ -144,11 +149,7 @@ export async function gpuExecutor(plan: Plan, device: GPUDevice): Promise<Execut
         buffer: (name) => memory.get(name)!,
         record: (encoder) => encode(encoder, commands),
         async run() {
-          await scoped(plan.kernel, () => {
-            const encoder = device.createCommandEncoder()
-            encode(encoder, commands)
-            queue.submit([encoder.finish()])
-          })
+          await scoped(plan.kernel, () => submit((encoder) => encode(encoder, commands)))
           await alive(queue.onSubmittedWorkDone())
         },
         async read(b, length) {
@@ -157,9 +158,7 @@ export async function gpuExecutor(plan: Plan, device: GPUDevice): Promise<Execut
           if (bytes === 0) return new (arrayClass(b.dtype))(0)
           const staging = await scoped(b.name, () => {
             const buffer = device.createBuffer({ size: bytes, usage: MAP_READ | COPY_DST })
-            const encoder = device.createCommandEncoder()
-            encoder.copyBufferToBuffer(gpu, at, buffer, 0, bytes)
-            queue.submit([encoder.finish()])
+            submit((encoder) => encoder.copyBufferToBuffer(gpu, at, buffer, 0, bytes))
             return buffer
           })
           await alive(staging.mapAsync(1))
@@ -176,8 +175,8 @@ export async function gpuExecutor(plan: Plan, device: GPUDevice): Promise<Execut
     }
 
     function launchOf(step: PlanLaunch): Launch | undefined {
-      const logical = step.grid.map((e) => evaluate(e, sizes)) as [number, number, number]
-      if (logical.some((n) => n <= 0)) return undefined
+      const logical = blocksOf(step, sizes)
+      if (!logical) return undefined
       const most = limits.maxComputeWorkgroupsPerDimension
       const grid =
         physicalGrid(logical, [most, most, most]) ??
@@ -188,19 +187,20 @@ export async function gpuExecutor(plan: Plan, device: GPUDevice): Promise<Execut
         )
       const pipeline = pipelines.get(step.launch)!
       const layout = pipeline.getBindGroupLayout(0)
-      const buffers = [...buffersOf(step).map((a) => memory.get(a.buffer)!), ...uniformOf(step, sizes)]
+      const arrays = step.args.flatMap((a) => ('buffer' in a ? memory.get(a.buffer)! : []))
+      const buffers = [...arrays, ...uniformOf(step)]
       const entries = buffers.map((buffer, binding) => ({ binding, resource: { buffer } }))
       return { pipeline, group: device.createBindGroup({ layout, entries }), grid }
     }
 
-    function uniformOf(step: PlanLaunch, values: Sizes): GPUBuffer[] {
-      const scalars = scalarsOf(step)
+    function uniformOf(step: PlanLaunch): GPUBuffer[] {
+      const scalars = step.args.filter((a) => 'scalar' in a)
       if (scalars.length === 0) return []
       const words = new Int32Array(roundUp(scalars.length, 4))
       const floats = new Float32Array(words.buffer)
       scalars.forEach(({ scalar, dtype }, k) => {
         const into = WORD[dtype as NarrowDtype] === 'f32' ? floats : words
-        into[k] = values.get(scalar)!
+        into[k] = sizes.get(scalar)!
       })
       const buffer = create(words.byteLength, UNIFORM | COPY_DST, step.launch)
       queue.writeBuffer(buffer, 0, words)
@@ -214,9 +214,6 @@ interface Launch {
   readonly group: GPUBindGroup
   readonly grid: readonly [number, number, number]
 }
-
-const buffersOf = ({ args }: PlanLaunch) => args.filter((a) => 'buffer' in a)
-const scalarsOf = ({ args }: PlanLaunch) => args.filter((a) => 'scalar' in a)
 
 /** Encodes clears and launches; undefined: an empty launch. */
 function encode(encoder: GPUCommandEncoder, commands: readonly (GPUBuffer | Launch | undefined)[]): void {

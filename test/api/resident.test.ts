@@ -180,7 +180,7 @@ describe.each(['cpu', 'webgpu'] as const)('on %s', (kind) => {
     const found = await verifyAgainst(prepared.code.compilation.source, prepared.executable, expected)
     expect(found.problems.join()).toMatch(/D\[0, 0\].*y\[0\]/)
     // What it holds now is what is taken for bound.
-    if (prepared.executable.program.plan.arenas.length === 0)
+    if (prepared.executable.program.plan.packed.length === 0)
       expect(entries(await prepared.get('A'))[0]).toBe('0 0: 100')
     expect(await prepared.verify()).toMatchObject({ ok: true })
   })

@@ -281,7 +281,7 @@ describe('on webgpu', () => {
         (t) => t.entries[0]!.args.filter((a) => a.kind === 'buffer').length,
       )
       expect(Math.max(...buffers)).toBeLessThanOrEqual(maxBuffersPerLaunch)
-      expect(compiled.program.plan.arenas.length > 0).toBe(3 * k + 1 > maxBuffersPerLaunch)
+      expect(compiled.program.plan.packed.length > 0).toBe(3 * k + 1 > maxBuffersPerLaunch)
       const { C } = await compiled(...flatInputs(inputs(sample.slice(0, k))))
       expect([...C!.values!]).toEqual(expected(sample.slice(0, k)))
       compiled.release()

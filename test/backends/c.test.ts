@@ -7,6 +7,7 @@ import { memoryOf } from '../../src/api/stages/stage-check.ts'
 import { resultOrError, SptError } from '../../src/ast/diagnostics/diagnostic.ts'
 import { emit, TARGETS } from '../../src/backends/targets/index.ts'
 import { load } from '../../src/node.ts'
+import { checkedPlan } from '../../src/plan/launch-plan.ts'
 import { type RefResult, reference } from '../../src/reference/index.ts'
 import { bindInputs } from '../../src/run/bind/index.ts'
 import { referenceInputs } from '../../src/run/bind/results/reference-inputs.ts'
@@ -109,7 +110,7 @@ test.skipIf(!compilerOfC)('packaged kernels under their schedules', async () => 
           const bound = bindInputs(c.kernel, { params, seed: SEED })
           const plan = c.planFor(TARGETS.c.lowering)
           emit(plan, 'c')
-          checkFacts(plan, bound.params)
+          checkFacts(checkedPlan(plan), bound.params)
           const expected = reference(c.source, referenceInputs(c.source, bound)).buffers
           return { bound, plan, expected, memory: memoryOf(plan.buffers, bound) }
         })

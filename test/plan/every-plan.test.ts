@@ -102,11 +102,11 @@ test.each(sample(FILES, 12))('plans of %s are the same through JSON', async (fil
         read.texts.map((t) => t.text),
         name,
       ).toEqual(plan.texts.map((t) => t.text))
-      const { kernel, runtimeLists = [], ...own } = plan
+      const { binding, runtimeLists = [], ...own } = plan
       const lists = runtimeLists.map(({ format: _, defaults: __, ...l }) => l)
-      const { runtimeLists: __, ...stored } = kernel
-      const { kernel: kernel2, runtimeLists: lists2 = [], ...own2 } = read
-      const { runtimeLists: ___, ...stored2 } = kernel2
+      const { runtimeLists: __, ...stored } = binding
+      const { binding: binding2, runtimeLists: lists2 = [], ...own2 } = read
+      const { runtimeLists: ___, ...stored2 } = binding2
       expect(withoutSpans(own2), name).toEqual(withoutSpans(own))
       expect(withoutSpans(stored2), name).toEqual(withoutSpans(stored))
       expect(withoutSpans(lists2), name).toEqual(withoutSpans(lists))
@@ -135,7 +135,7 @@ async function runsEqually(
     ),
     seed: 5,
   }
-  const [bound, again] = [bindInputs(program.plan.kernel, inputs), bindInputs(read.kernel, inputs)]
+  const [bound, again] = [bindInputs(program.plan.binding, inputs), bindInputs(read.binding, inputs)]
   expect([...again.arrays], name).toEqual([...bound.arrays])
   const results: unknown[] = []
   for (const [p, b] of [

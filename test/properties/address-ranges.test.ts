@@ -43,8 +43,9 @@ const LARGE = [
 /** Why sizes are refused. */
 function refusal(plan: Kernel3, sizes: ReadonlyMap<string, number>): string | undefined {
   try {
-    for (const b of plan.buffers) elements(b, { params: sizes })
-    checkRanges(checkedPlan(plan), sizes)
+    const checked = checkedPlan(plan)
+    for (const b of checked.buffers) elements(b, { params: sizes })
+    checkRanges(checked, sizes)
     return undefined
   } catch (e) {
     if (e instanceof SptError) return e.diagnostics[0]!.code

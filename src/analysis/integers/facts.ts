@@ -293,15 +293,5 @@ function factorsOf(facts: readonly Fact[]): ReadonlyMap<string, number> {
   return known
 }
 
-/** Returns the first fact that these sizes contradict; undefined if they contradict no fact. */
-export const brokenFact = (
-  facts: readonly Fact[] | undefined,
-  sizes: ReadonlyMap<string, number>,
-): Fact | undefined =>
-  facts?.find((f) => {
-    const value = sizes.get(f.size)
-    return value !== undefined && (f.relation === 'equal' ? value !== f.by : value % f.by !== 0)
-  })
-
 export const factText = (f: Fact): string =>
   f.relation === 'equal' ? `${f.size} == ${f.by}` : `${f.size} % ${f.by} == 0`

@@ -33,7 +33,7 @@ export interface Candidate {
 export const candidateOf = (code: CompiledCode, inputs: RunInputs, label: string): Candidate => ({
   selection: null,
   label,
-  kernel: code.program.plan.kernel,
+  kernel: code.program.plan.binding,
   device: code.device,
   inputs: () => inputs,
   plan: () => code.program.plan,

@@ -63,7 +63,7 @@ export function checkRebuildable({ residents, chained, program }: Executable, de
     })
   if (device.kind !== program.device.kind)
     failAs('run/other-device', {
-      message: `kernel ${program.plan.name} was bound on ${program.device.kind}, and this device is ${device.kind}`,
+      message: `kernel ${program.plan.kernel} was bound on ${program.device.kind}, and this device is ${device.kind}`,
       expected: `a ${program.device.kind} device`,
       hint: 'build the kernel for the other kind: kernel.build(device)',
     })

@@ -41,7 +41,7 @@ export class CompiledCode {
 
   /** The kernel without steps; of a plan, the kernel in its formats. */
   get source(): Kernel1 {
-    return this.#compilation?.source ?? this.program.plan.kernel
+    return this.#compilation?.source ?? this.program.plan.binding
   }
 
   static async of(
@@ -58,7 +58,7 @@ export class CompiledCode {
   }
 
   get name(): string {
-    return this.program.plan.name
+    return this.program.plan.kernel
   }
 
   get device(): Device {

@@ -1,9 +1,10 @@
 /** Open dispatches: a kernel with the schedules of which one is selected, and the kernel under each of them. */
-import { brokenFact, factText } from '../../analysis/integers/facts.ts'
+import { factText } from '../../analysis/integers/facts.ts'
 import { failAs } from '../../ast/diagnostics/diagnostic.ts'
 import { appliedName } from '../../ast/print/message-text.ts'
 import type { Choice, ScheduleCall } from '../../elaborate/index.ts'
 import { getOrAdd } from '../../ir/memoize.ts'
+import { brokenFact } from '../../plan/interpret.ts'
 import type { Compilation } from '../../run/compile/compile.ts'
 import type { AutoSchedulable } from '../auto-schedule/format-candidates.ts'
 import type { ScheduleCandidate } from '../auto-schedule/schedule-candidates.ts'

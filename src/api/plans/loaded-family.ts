@@ -20,7 +20,7 @@ export class LoadedFamily {
   constructor(family: LoadableFamily, codes: readonly CompiledCode[]) {
     this.family = family
     this.codes = codes
-    const operands = codes.flatMap(({ program }) => [...bindPlan(program.plan.kernel).operands])
+    const operands = codes.flatMap(({ program }) => [...bindPlan(program.plan.binding).operands])
     this.#used = new Map(operands.map(([name, { kind }]) => [name, { kind, tensor: null }]))
   }
 
@@ -51,7 +51,7 @@ export class LoadedFamily {
     const { schedule, when, plan } = branches[index]!
     const code = this.codes[plan]!
     const { tensors = {}, ...own } = facts.inputs
-    const taken = formatInputsFor(code.program.plan.kernel, tensors, this.#used)
+    const taken = formatInputsFor(code.program.plan.binding, tensors, this.#used)
     const unknown = { declaredBy: null, origin: null, predictions: [], costModel: null }
     return {
       ...candidateOf(code, { ...own, tensors: taken }, schedule),

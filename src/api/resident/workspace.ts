@@ -6,7 +6,7 @@ import { AllocationLimit, withAllocationLimit } from '../../columns/allocate.ts'
 import { maxMeasuredElements } from '../../cost-model/matrix/structure.ts'
 import type { Kernel1 } from '../../ir/coordinates/stage1.ts'
 import { getOrAdd } from '../../ir/memoize.ts'
-import type { DeviceArray } from '../../plan/launch-plan.ts'
+import type { PlanBuffer } from '../../plan/schema.ts'
 import type { RefInputs, RefOptions, RefOutputs } from '../../reference/index.ts'
 import { type Bound, bindInputs, type Inputs } from '../../run/bind/index.ts'
 import { expectedOf, referenceInputs } from '../../run/bind/results/reference-inputs.ts'
@@ -190,7 +190,7 @@ export class Workspace extends ErrorSources {
     try {
       const bound = there?.bound ?? this.bindOnHost(compiled)
       const buffers = new Map<string, DeviceBuffer>()
-      const packed = new Set(program.plan.arenas.map((a) => a.buffer.name))
+      const packed = new Set(program.plan.packed.map((p) => p.in))
       const outputs = new Map<string, number>()
       const reported = reportedBuffers(program.plan)
       for (const b of program.plan.buffers) {
@@ -212,7 +212,7 @@ export class Workspace extends ErrorSources {
    * memory.
    */
   async #memoryOf(
-    b: DeviceArray,
+    b: PlanBuffer,
     bound: Bound,
     outputs: Map<string, number>,
     used: Shared[],

@@ -125,7 +125,7 @@ export function checkStages(c: Compilation): StageCheck {
   const compare = (what: string, how: string, run: () => Memory): void =>
     inPass(how, () => {
       const memory = run()
-      const noRoom = overflowIn(c.loops, memory, bound.params)
+      const noRoom = overflowIn({ ...c.loops, kernel: c.loops.name }, memory, bound.params)
       if (noRoom) return skip(what, messageOf(noRoom))
       let [compared, undecided] = [0, 0]
       for (const [name, want] of Object.entries(expected.buffers)) {

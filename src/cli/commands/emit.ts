@@ -123,7 +123,7 @@ export const emit: CommandSpec = {
           const plan = planOn(on, emitted.compilation, { sources: program.sources, wide: call.flag('wide') })
           return {
             program,
-            texts: [{ name: plan.name, text: `${printPlan(writePlan(plan))}\n` }],
+            texts: [{ name: plan.kernel, text: `${printPlan(writePlan(plan))}\n` }],
           }
         }
         const modules = emitted.emit(target, { wide: call.flag('wide') })

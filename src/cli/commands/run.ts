@@ -251,9 +251,8 @@ async function planIn(path: string): Promise<Plan | PlanFamily> {
 export async function runPlan(call: Call, path: string): Promise<number> {
   const plan = await planIn(path)
   const family = isFamily(plan) ? readFamily(plan) : null
-  const { device: kind, kernel } = family
-    ? { ...family.plans[0]!, kernel: family.kernel }
-    : readPlan(plan as Plan)
+  const { device: kind, binding } = family?.plans[0] ?? readPlan(plan as Plan)
+  const kernel = family?.kernel ?? binding
   const { files, seed } = bindOptions(call)
   const params = sizeOptions(call)
   const outputs = call.pairs('out', 'PATH')

@@ -3,29 +3,27 @@
 /** Quotients by 0 are 0. `div` and `mod` round towards minus infinity, `quo` and `rem` towards zero. */
 export type SizeExpr = number | string | readonly [string, ...SizeExpr[]]
 
-const truth = (x: boolean): number => (x ? 1 : 0)
-
 /** Operators by name. Values are exact up to 2^53. */
 export const SIZE_OPERATORS: Readonly<Record<string, (a: number, b: number) => number>> = {
   add: (a, b) => a + b,
   sub: (a, b) => a - b,
   mul: (a, b) => a * b,
-  div: (a, b) => (b === 0 ? 0 : Math.floor(a / b)),
-  mod: (a, b) => (b === 0 ? 0 : a - b * Math.floor(a / b)),
-  quo: (a, b) => (b === 0 ? 0 : Math.trunc(a / b)),
-  rem: (a, b) => (b === 0 ? 0 : a % b),
+  div: (a, b) => b && Math.floor(a / b),
+  mod: (a, b) => b && a - b * Math.floor(a / b),
+  quo: (a, b) => b && Math.trunc(a / b),
+  rem: (a, b) => b && a % b,
   min: Math.min,
   max: Math.max,
-  lt: (a, b) => truth(a < b),
-  le: (a, b) => truth(a <= b),
-  gt: (a, b) => truth(a > b),
-  ge: (a, b) => truth(a >= b),
-  eq: (a, b) => truth(a === b),
-  ne: (a, b) => truth(a !== b),
-  and: (a, b) => truth(a !== 0 && b !== 0),
-  or: (a, b) => truth(a !== 0 || b !== 0),
+  lt: (a, b) => +(a < b),
+  le: (a, b) => +(a <= b),
+  gt: (a, b) => +(a > b),
+  ge: (a, b) => +(a >= b),
+  eq: (a, b) => +(a === b),
+  ne: (a, b) => +(a !== b),
+  and: (a, b) => +(a !== 0 && b !== 0),
+  or: (a, b) => +(a !== 0 || b !== 0),
   neg: (a) => -a,
-  not: (a) => truth(a === 0),
+  not: (a) => +(a === 0),
 }
 
 /** Returns the value for these sizes; undefined if a size is unknown. */

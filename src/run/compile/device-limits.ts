@@ -1,6 +1,6 @@
 /** Checks of device limits at compile time, with the names of kernels and buffers in messages. */
 
-import { brokenFact, factText } from '../../analysis/integers/facts.ts'
+import { factText } from '../../analysis/integers/facts.ts'
 import { failAs, SptError } from '../../ast/diagnostics/diagnostic.ts'
 import {
   allocateShared,
@@ -11,6 +11,8 @@ import type { DeviceKind } from '../../backends/target.ts'
 import { type ModuleText, TARGETS, targetOf } from '../../backends/targets/index.ts'
 import type { Buffer, Kernel3, Launch } from '../../ir/statements/loops.ts'
 import { buffersOf, type PackedPlan } from '../../lower/launches/buffer-packing.ts'
+import { brokenFact } from '../../plan/interpret.ts'
+import type { CheckedPlan } from '../../plan/launch-plan.ts'
 import type { PlanNeeds } from '../../plan/schema.ts'
 import type { Device, DeviceLimits } from '../../runtime/device.ts'
 import { storedBytes } from '../../runtime/webgpu/widened-elements.ts'
@@ -113,11 +115,11 @@ function fissionOf({ body }: Launch): string | undefined {
 }
 
 /** Throws SptError `run/requirement` if the sizes violate a requirement of the schedule. */
-export function checkFacts(plan: Pick<Kernel3, 'name' | 'facts'>, sizes: ReadonlyMap<string, number>): void {
-  const broken = brokenFact(plan.facts, sizes)
+export function checkFacts({ kernel, facts }: CheckedPlan, sizes: ReadonlyMap<string, number>): void {
+  const broken = brokenFact(facts, sizes)
   if (!broken) return
   failAs('run/requirement', {
-    message: `the schedule of ${plan.name} requires ${factText(broken)}, and ${broken.size} is ${sizes.get(broken.size)}`,
+    message: `the schedule of ${kernel} requires ${factText(broken)}, and ${broken.size} is ${sizes.get(broken.size)}`,
     ...(broken.span ? { span: broken.span } : {}),
     expected: factText(broken),
     hint: 'take a schedule without this requirement, or other sizes',

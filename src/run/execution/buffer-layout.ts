@@ -4,9 +4,9 @@ import { HIGHEST } from '../../analysis/integers/interval.ts'
 import { WIDEST } from '../../analysis/integers/range-checks.ts'
 import { failWith } from '../../ast/diagnostics/diagnostic.ts'
 import { countText } from '../../ast/print/message-text.ts'
-import { freeVars } from '../../ir/expressions/expr-tree.ts'
-import { evaluate } from '../../ir/values/evaluate.ts'
-import type { CheckedPlan, DeviceArray } from '../../plan/launch-plan.ts'
+import { addBases, lengthOf } from '../../plan/interpret.ts'
+import type { CheckedPlan } from '../../plan/launch-plan.ts'
+import type { PlanBuffer } from '../../plan/schema.ts'
 import type { Device, DeviceBuffer } from '../../runtime/device.ts'
 import { checkAlloc } from '../../runtime/device-checks.ts'
 import type { Bound } from '../bind/index.ts'
@@ -16,45 +16,37 @@ import { checkRanges } from './index-ranges.ts'
 
 /** Location of a kernel's buffer in device memory; `at`: index of its first element. */
 export interface BufferLocation {
-  readonly buffer: DeviceArray
+  readonly buffer: PlanBuffer
   readonly memory: DeviceBuffer
   readonly at: number
 }
 
 /** Name of a buffer for messages; an arena is named after its members. */
-export const labelOf = (program: Program, b: DeviceArray): string =>
-  program.plan.arenas
-    .find((a) => a.buffer.name === b.name)
-    ?.members.map((m) => m.buffer.name)
-    .join(' + ') ?? b.name
+export const labelOf = ({ plan: { packed } }: Program, { name }: PlanBuffer): string =>
+  packed.flatMap((p) => (p.in === name ? [p.name] : [])).join(' + ') || name
 
 export function placesOf(
   program: Program,
   bound: Bound,
   memory: ReadonlyMap<string, DeviceBuffer>,
 ): ReadonlyMap<string, BufferLocation> {
-  const arenas = new Set(program.plan.arenas.map((a) => a.buffer.name))
-  const whole = program.plan.buffers
-    .filter((b) => !arenas.has(b.name))
-    .map((buffer): BufferLocation => ({ buffer, memory: memory.get(buffer.name)!, at: 0 }))
-  const packed = program.plan.arenas.flatMap((a) =>
-    a.members.map(
-      ({ buffer, offset }): BufferLocation => ({
-        buffer,
-        memory: memory.get(a.buffer.name)!,
-        at: evaluate(offset, bound.params),
-      }),
-    ),
-  )
-  return new Map([...whole, ...packed].map((p) => [p.buffer.name, p]))
+  const { buffers, packed } = program.plan
+  const sizes = new Map(bound.params)
+  addBases(packed, sizes)
+  const places = new Map<string, BufferLocation>()
+  for (const b of buffers)
+    if (packed.every((p) => p.in !== b.name))
+      places.set(b.name, { buffer: b, memory: memory.get(b.name)!, at: 0 })
+  for (const p of packed) places.set(p.name, { buffer: p, memory: memory.get(p.in)!, at: sizes.get(p.base)! })
+  return places
 }
 
 /** Bound data with known sizes. */
 type Sized = Pick<Bound, 'params'>
 
 /** Returns the number of elements. Throws SptError `plan/too-large` if more than `most`, by default as many as 32 bits address. */
-export function elements(b: DeviceArray, bound: Sized, most: number = HIGHEST): number {
-  const n = b.shape.reduce((size, e) => size * Math.max(0, evaluate(e, bound.params)), 1)
+export function elements(b: PlanBuffer, bound: Sized, most: number = HIGHEST): number {
+  const n = lengthOf(b, bound.params)!
   if (n > most)
     failWith('plan/too-large', `${b.name} has ${countText(n)} elements`, {
       expected: `at most ${most}: addresses are ${most > HIGHEST ? 64 : 32}-bit`,
@@ -63,7 +55,7 @@ export function elements(b: DeviceArray, bound: Sized, most: number = HIGHEST): 
   return n
 }
 
-export const byteLength = (device: Device, b: DeviceArray, bound: Sized): number =>
+export const byteLength = (device: Device, b: PlanBuffer, bound: Sized): number =>
   elements(b, bound, mostElements(device)) * elementBytes(device, b)
 
 /** The number of elements that code for a device can address. */
@@ -81,7 +73,7 @@ export function checkFits(
   checkFacts(plan, params)
   let total = 0
   for (const b of plan.buffers) {
-    if (b.shape.some((e) => [...freeVars(e)].some((v) => !params.has(v)))) continue
+    if (lengthOf(b, params) === undefined) continue
     const bytes = byteLength(device, b, { params })
     checkAlloc(bytes, b.name, device.limits)
     total += bytes
@@ -98,7 +90,7 @@ export interface Contents {
 }
 
 /** Nonempty buffers of these roles. Arenas are excluded, because they are read-only. */
-function* within({ program, bound, memoryOf }: Contents, roles: readonly DeviceArray['role'][]) {
+function* within({ program, bound, memoryOf }: Contents, roles: readonly PlanBuffer['role'][]) {
   for (const b of program.plan.buffers) {
     const bytes = roles.includes(b.role) ? byteLength(program.device, b, bound) : 0
     if (bytes > 0) yield { memory: memoryOf(b.name), bytes }
@@ -129,7 +121,7 @@ export async function poison(of: Contents): Promise<void> {
 /** Runs `work`, and then restores the contents of the buffers of these roles. */
 export async function preserving<T>(
   of: Contents,
-  roles: readonly DeviceArray['role'][],
+  roles: readonly PlanBuffer['role'][],
   work: () => Promise<T>,
 ): Promise<T> {
   const { device } = of.program

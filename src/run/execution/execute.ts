@@ -4,7 +4,7 @@
  */
 import { failWith, invariant, withSources } from '../../ast/diagnostics/diagnostic.ts'
 import { Work } from '../../ast/work.ts'
-import type { DeviceArray } from '../../plan/launch-plan.ts'
+import type { PlanBuffer } from '../../plan/schema.ts'
 import {
   type Command,
   type DeviceBuffer,
@@ -162,7 +162,7 @@ export class Executable {
     return this.#bring((b) => b.role === 'inout')
   }
 
-  async #bring(which: (b: DeviceArray) => boolean, work = new Work()): Promise<void> {
+  async #bring(which: (b: PlanBuffer) => boolean, work = new Work()): Promise<void> {
     for (const [name, place] of this.#places) {
       const isFixed = !which(place.buffer) || this.#resident.has(name) || this.#isOthers(name)
       const values = this.bound.arrays.get(name)
@@ -269,7 +269,7 @@ export class Executable {
   }
 
   /** Runs `work`, and then restores the contents of the buffers of these roles. */
-  preserving<T>(roles: readonly DeviceArray['role'][], work: () => Promise<T>): Promise<T> {
+  preserving<T>(roles: readonly PlanBuffer['role'][], work: () => Promise<T>): Promise<T> {
     return preserving(this.#contents, roles, work)
   }
 

@@ -257,12 +257,12 @@ export class Chained {
           expected: `a tensor of the device that the kernel was compiled for: ${program.device.name}`,
           hint: 'copy the tensor over the host: await resident.download()',
         })
-      const arena = program.plan.arenas.find((a) => a.members.some((m) => m.buffer.name === name))
-      if (arena)
+      const { packed } = program.plan
+      const arena = packed.find((p) => p.name === name)?.in
+      if (arena !== undefined)
         failAs('run/resident', {
-          message: `${name} of kernel ${bound.kernel.name} shares a buffer with ${arena.members
-            .map((m) => m.buffer.name)
-            .filter((n) => n !== name)
+          message: `${name} of kernel ${bound.kernel.name} shares a buffer with ${packed
+            .flatMap((p) => (p.in === arena && p.name !== name ? [p.name] : []))
             .join(
               ', ',
             )} (${program.device.name} binds ${program.device.limits.maxBuffersPerLaunch} to a launch), and is bound to ${t.origin}, which has its own`,

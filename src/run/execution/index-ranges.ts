@@ -6,10 +6,8 @@
 import { HIGHEST, LOWEST } from '../../analysis/integers/interval.ts'
 import { type RangeCheck, WIDEST } from '../../analysis/integers/range-checks.ts'
 import { failAs, failWith } from '../../ast/diagnostics/diagnostic.ts'
-import { freeVars } from '../../ir/expressions/expr-tree.ts'
-import { evaluateSize } from '../../ir/expressions/size-expressions.ts'
-import { evaluate } from '../../ir/values/evaluate.ts'
-import type { CheckedPlan, DeviceArray } from '../../plan/launch-plan.ts'
+import { brokenCheck, lengthOf } from '../../plan/interpret.ts'
+import type { CheckedPlan } from '../../plan/launch-plan.ts'
 import type { Program } from '../compile/compiled-program.ts'
 import { checkFacts } from '../compile/device-limits.ts'
 
@@ -28,7 +26,7 @@ export async function fitting(program: Program, params: ReadonlyMap<string, numb
 
 function checkLive({ live, plan }: Program): void {
   if (!live)
-    failWith('device/released-module', `kernel ${plan.name} has been released`, {
+    failWith('device/released-module', `kernel ${plan.kernel} has been released`, {
       hint: 'build the kernel again: kernel.build(device)',
     })
 }
@@ -40,41 +38,23 @@ export function checkRanges(
   canBeWide = false,
 ): boolean {
   // The ranges of addresses computed from data are unknown.
-  const isLarge = canBeWide && plan.buffers.some((b) => elementsOf(b, sizes) > HIGHEST)
-  const over = isLarge ? null : overflowOf(plan.checks, sizes, HIGHEST)
+  const isLarge = canBeWide && plan.buffers.some((b) => (lengthOf(b, sizes) ?? 0) > HIGHEST)
+  const beyond = (most: number) =>
+    brokenCheck(plan.checks, sizes, (x, { word }) => {
+      const limit = word ? HIGHEST : most
+      return x > limit || x < -limit - 1
+    })
+  const over = isLarge ? null : beyond(HIGHEST)
   if (!over && !isLarge) return false
   const most = canBeWide ? WIDEST : HIGHEST
-  const last = canBeWide ? overflowOf(plan.checks, sizes, WIDEST) : over
+  const last = canBeWide ? beyond(WIDEST) : over
   if (last) refuse(plan, last, sizes, most)
   return true
-}
-
-/** The number of elements of a buffer; 0 if a size is unknown. */
-function elementsOf({ shape }: DeviceArray, sizes: ReadonlyMap<string, number>): number {
-  if (shape.some((e) => [...freeVars(e)].some((v) => !sizes.has(v)))) return 0
-  return shape.reduce((size, e) => size * Math.max(0, evaluate(e, sizes)), 1)
 }
 
 interface Overflow {
   readonly check: RangeCheck
   readonly value: number
-}
-
-/** Returns the first check that fails for a greatest index. A check of an unknown size holds. */
-function overflowOf(
-  checks: readonly RangeCheck[],
-  sizes: ReadonlyMap<string, number>,
-  most: number,
-): Overflow | undefined {
-  const at = (e: RangeCheck['most']): number => (e === undefined ? 0 : (evaluateSize(e, sizes) ?? 0))
-  for (const check of checks) {
-    const limit = check.word ? HIGHEST : most
-    const [lo, hi] = [at(check.least), at(check.most)]
-    const value = hi > limit ? hi : lo < -limit - (limit === HIGHEST ? 1 : 0) ? lo : undefined
-    if (value !== undefined && (check.when ?? []).every((e) => (evaluateSize(e, sizes) ?? 1) > 0))
-      return { check, value }
-  }
-  return undefined
 }
 
 function refuse(
@@ -91,7 +71,7 @@ function refuse(
   failAs('plan/overflow', {
     message: `${check.what} in ${check.launch} does not fit ${isWide ? '53 bits' : '32 bits'}: ${reaches}`,
     ...(check.span ? { span: check.span } : {}),
-    expected: `from ${isWide ? -limit : LOWEST} to ${limit}: kernels of ${plan.name} count and address in ${isWide ? 'doubles, which are exact in this range' : '32 bits'}`,
+    expected: `from ${isWide ? -limit : LOWEST} to ${limit}: kernels of ${plan.kernel} count and address in ${isWide ? 'doubles, which are exact in this range' : '32 bits'}`,
     hint: check.counts
       ? 'use smaller sizes, or fuse fewer loops: nested loops count further than a single loop'
       : 'use smaller sizes, or divide before multiplying',

@@ -3,10 +3,9 @@
 import { failAs } from '../../ast/diagnostics/diagnostic.ts'
 import { physicalGrid } from '../../backends/grid-folding.ts'
 import { capacityCounts } from '../../ir/coordinates/runtime-lists.ts'
-import type { Expr } from '../../ir/expressions/expr.ts'
-import type { Clear } from '../../ir/statements/loops.ts'
-import { evaluate } from '../../ir/values/evaluate.ts'
-import type { LaunchPlan, LaunchStep } from '../../plan/launch-plan.ts'
+import { addBases, blocksOf, type Sizes, valueIn } from '../../plan/interpret.ts'
+import type { LaunchPlan } from '../../plan/launch-plan.ts'
+import type { PlanLaunch, PlanStep } from '../../plan/schema.ts'
 import type { ArgValue, Command, Device, DeviceBuffer, Graph, Outcome } from '../../runtime/device.ts'
 import { callerTensor, isRowMajor } from '../bind/bind-plan.ts'
 import type { Bound } from '../bind/index.ts'
@@ -14,34 +13,31 @@ import type { Program } from '../compile/compiled-program.ts'
 import { byteLength } from './buffer-layout.ts'
 
 function commandsOf(
-  program: Program,
+  { plan, device, modules }: Program,
   bound: Bound,
   memory: ReadonlyMap<string, DeviceBuffer>,
-  wanted: (step: Clear | LaunchStep) => boolean = () => true,
+  wanted: (step: PlanStep) => boolean = () => true,
 ): Command[] {
-  const { plan, device } = program
   const commands: Command[] = []
-  const bases = plan.arenas.flatMap((a) =>
-    a.members.map((m) => [m.base, evaluate(m.offset, bound.params)] as const),
-  )
-  const params = new Map([...bound.params, ...bases])
+  const sizes = new Map(bound.params)
+  addBases(plan.packed, sizes)
   for (const step of plan.steps) {
-    if (step.kind === 'clear') {
-      const buffer = memory.get(step.buffer)!
-      if (buffer.bytes > 0 && wanted(step)) commands.push({ kind: 'clear', buffer })
+    if (!wanted(step)) continue
+    if ('clear' in step) {
+      const buffer = memory.get(step.clear)!
+      if (buffer.bytes > 0) commands.push({ kind: 'clear', buffer })
       continue
     }
-    const { entry } = step
-    const grid = wanted(step) ? gridOf(device, step, bound) : undefined
+    const grid = gridOf(device, step, sizes)
     if (!grid) continue
-    const args = entry.args.map((a): ArgValue => {
-      if (a.kind === 'buffer') return memory.get(a.name)!
-      if (a.kind === 'scalar') return params.get(a.name)!
-      const size = (e: Expr): number => evaluate(e, params)
-      return { memory: memory.get(a.buffer)!, rows: size(a.matrix.rows), columns: size(a.matrix.columns) }
+    const args = step.args.map((a): ArgValue => {
+      if ('buffer' in a) return memory.get(a.buffer)!
+      if ('scalar' in a) return sizes.get(a.scalar)!
+      return { memory: memory.get(a.of)!, rows: valueIn(a.rows, sizes)!, columns: valueIn(a.columns, sizes)! }
     })
-    const module = program.modules.get(entry.name)!
-    commands.push({ kind: 'launch', module, entry: entry.name, grid, args, follows: commands.length > 0 })
+    const { launch: entry } = step
+    const module = modules.get(entry)!
+    commands.push({ kind: 'launch', module, entry, grid, args, follows: commands.length > 0 })
   }
   return commands
 }
@@ -64,16 +60,14 @@ export function fullRun(
 }
 
 /** The physical grid; undefined if the launch is empty. Throws SptError `plan/grid-too-large`. */
-function gridOf(device: Device, launch: LaunchStep, bound: Bound): [number, number, number] | undefined {
-  const size = (e: Expr): number => evaluate(e, bound.params)
-  const [x, y, z] = launch.grid
-  const logical = [size(x), size(y), size(z)] as const
-  if (logical.some((n) => n <= 0)) return undefined
+function gridOf(device: Device, launch: PlanLaunch, sizes: Sizes): [number, number, number] | undefined {
+  const logical = blocksOf(launch, sizes)
+  if (!logical) return undefined
   if (device.kind === 'cpu') return [1, 1, 1]
   const grid = physicalGrid(logical, device.limits.maxGridDim)
   if (!grid)
     failAs('plan/grid-too-large', {
-      message: `${launch.name} needs ${logical.reduce((a, b) => a * b)} blocks, more than one launch on ${device.name} can have`,
+      message: `${launch.launch} needs ${logical.reduce((a, b) => a * b)} blocks, more than one launch on ${device.name} can have`,
       expected: `at most ${device.limits.maxGridDim.slice(0, 2).join(' × ')} blocks`,
       hint: 'let each block do more: split the loops bound to block axes by a larger factor',
     })
@@ -141,17 +135,16 @@ export function commandsMeasuring(
 ): readonly Command[] {
   const { plan } = program
   const needed = new Set(buffers)
-  const taken = new Set<Clear | LaunchStep>()
+  const taken = new Set<PlanStep>()
   for (const step of plan.steps.toReversed()) {
     const writes = writtenBy(step)
     if (!writes.some((b) => needed.has(b))) continue
     taken.add(step)
-    for (const b of [...writes, ...(step.kind === 'clear' ? [] : step.reads)]) needed.add(b)
+    for (const b of [...writes, ...('clear' in step ? [] : step.reads)]) needed.add(b)
   }
   const written = [...taken].flatMap(writtenBy)
   const isOwn = plan.buffers.every((b) => b.role === 'local' || !written.includes(b.name))
   return isOwn ? commandsOf(program, bound, memory, (step) => taken.has(step)) : []
 }
 
-const writtenBy = (step: Clear | LaunchStep): readonly string[] =>
-  step.kind === 'clear' ? [step.buffer] : [...step.writes]
+const writtenBy = (step: PlanStep): readonly string[] => ('clear' in step ? [step.clear] : step.writes)

@@ -5,8 +5,8 @@ import { isDense } from '../../ir/coordinates/axis.ts'
 import { capacitiesOf, capacityCounts } from '../../ir/coordinates/runtime-lists.ts'
 import type { Kernel1 } from '../../ir/coordinates/stage1.ts'
 import { printExpr1 } from '../../ir/print/print-stage1.ts'
-import type { Kernel3 } from '../../ir/statements/loops.ts'
 import { evaluate } from '../../ir/values/evaluate.ts'
+import type { LaunchPlan } from '../../plan/launch-plan.ts'
 import type { ValueArray } from '../../storage/tensor.ts'
 import type { Bound } from '../bind/index.ts'
 import { expectedOf } from '../bind/results/reference-inputs.ts'
@@ -28,7 +28,7 @@ export function storedElsewhere(
 }
 
 type Counts = ArrayLike<number | bigint | boolean>
-type ListCapacities = Pick<Kernel3, 'name' | 'runtimeLists'>
+type ListCapacities = Pick<LaunchPlan, 'kernel' | 'runtimeLists'>
 
 /** Checks the counts of lists after a run. Returns the error, or undefined if no list exceeds its capacity. */
 export async function overflow(
@@ -48,7 +48,7 @@ export function overflowIn(
   sizes: ReadonlyMap<string, number>,
 ): SptError | undefined {
   for (const c of capacitiesOf(plan)) {
-    const error = overflowOf(plan.name, c, values.get(c.counts)!, sizes)
+    const error = overflowOf(plan.kernel, c, values.get(c.counts)!, sizes)
     if (error) return error
   }
   return undefined
@@ -91,7 +91,7 @@ interface Run {
 
 /** Checks a run: lists within their capacities, no lost writes. Returns the error. `run`: undefined if the data is not on the host. */
 export async function runError(
-  plan: ListCapacities & Pick<Kernel3, 'lostWrites'>,
+  plan: ListCapacities & Pick<LaunchPlan, 'lostWrites'>,
   values: (buffer: string) => Promise<ValueArray>,
   sizes: ReadonlyMap<string, number>,
   run: Run | undefined,
@@ -100,7 +100,7 @@ export async function runError(
   if (error || !plan.lostWrites) return error
   const status = await values(plan.lostWrites.buffer)
   const lost = plan.lostWrites.targets.filter((_, k) => status[k] !== 0)
-  return lost.length > 0 ? lostWrites(plan.name, lost, run) : undefined
+  return lost.length > 0 ? lostWrites(plan.kernel, lost, run) : undefined
 }
 
 /** Returns the error. `run`: undefined if the data is not on the host. */

@@ -4,7 +4,7 @@ import { instructionsOf } from '../../analysis/instructions/match.ts'
 import { TARGETS, targetOf } from '../../backends/targets/index.ts'
 import type { Buffer, Kernel3, Launch } from '../../ir/statements/loops.ts'
 import { DTYPE_BYTES } from '../../ir/values/dtype.ts'
-import { checkedPlan } from '../../plan/launch-plan.ts'
+import { checkedPlan, planBuffer } from '../../plan/launch-plan.ts'
 import type { Device, DeviceKind, LaunchCommand } from '../../runtime/device.ts'
 import { type Measurement, measure } from '../../runtime/measure.ts'
 import type { Bound } from '../bind/index.ts'
@@ -33,8 +33,9 @@ export type * from './explanation.ts'
 /** Explains a kernel with data, without a device. */
 export function explainModel(compilation: Compilation, bound: Bound, kind: DeviceKind): Explanation {
   const plan = compilation.planFor(TARGETS[targetOf({ kind })].lowering)
-  checkFacts(plan, bound.params)
-  checkRanges(checkedPlan(plan), bound.params, hasWideIndices({ kind }))
+  const checked = checkedPlan(plan)
+  checkFacts(checked, bound.params)
+  checkRanges(checked, bound.params, hasWideIndices({ kind }))
   const steps = stepsOf(compilation, plan, bound, kind, (b) => DTYPE_BYTES[b.dtype])
   return explanation(compilation, plan, bound, { kind, name: null }, steps, null)
 }
@@ -136,7 +137,7 @@ function stepsOf(
   const instrs = instructionsOf(compilation.loops)
   const given = { params: bound.params, arrays: knownArrays(plan, bound.arrays) }
   const lengths = new Map(
-    plan.buffers.map((b) => [b.name, elements(b, bound, mostElements({ kind: device }))]),
+    plan.buffers.map((b) => [b.name, elements(planBuffer(b), bound, mostElements({ kind: device }))]),
   )
   return plan.steps.map((step) => {
     if (step.kind === 'launch') {

@@ -1,6 +1,5 @@
 /** Candidate conditions of choices among schedules, as far as the data of a study distinguish them. */
 
-import { brokenFact } from '../../analysis/integers/facts.ts'
 import type { SelectionContext } from '../../api/dispatch/device-facts.ts'
 import { Facts } from '../../api/dispatch/facts.ts'
 import type { RunInputs } from '../../api/inputs/bound-inputs.ts'
@@ -11,6 +10,7 @@ import type { AxisStatistic, DeviceQuestion, Statistic } from '../../elaborate/i
 import { hasIndptr, isDenseChain } from '../../ir/coordinates/axis.ts'
 import { variable } from '../../ir/expressions/expr.ts'
 import type { Fact } from '../../ir/statements/loops.ts'
+import { brokenFact } from '../../plan/interpret.ts'
 
 /** Quantity that a condition compares with a number: a size, a statistic, a property of the device, or a ratio of two. */
 export interface Measure {
