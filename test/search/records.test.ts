@@ -14,7 +14,7 @@ import { fc, test as property } from '@fast-check/vitest'
 import Database from 'libsql'
 import { afterAll, describe, expect, test } from 'vitest'
 import { type Diagnostic, SptError } from '../../src/ast/diagnostics/diagnostic.ts'
-import { APPLICATION, MIGRATIONS, migrate, withDiagnostics } from '../../src/search/records/connection.ts'
+import { APPLICATION, makeTables, VERSION, withDiagnostics } from '../../src/search/records/connection.ts'
 import { traceHash, trialId } from '../../src/search/records/identity.ts'
 import { openRecords, Records } from '../../src/search/records/index.ts'
 import { defaultRecordsPath, openFile } from '../../src/search/records/open.ts'
@@ -274,9 +274,14 @@ describe('unusable files', () => {
       await refused(foreign, 'records/not-records', readonly)
       const newer = await some()
       const later = new Database(newer)
-      later.exec(`PRAGMA user_version = ${MIGRATIONS.length + 1}; PRAGMA wal_checkpoint(TRUNCATE)`)
+      later.exec(`PRAGMA user_version = ${VERSION + 1}; PRAGMA wal_checkpoint(TRUNCATE)`)
       later.close()
       await refused(newer, 'records/newer-schema', readonly)
+      const older = await some()
+      const earlier = new Database(older)
+      earlier.exec(`PRAGMA user_version = ${VERSION - 1}; PRAGMA wal_checkpoint(TRUNCATE)`)
+      earlier.close()
+      await refused(older, 'records/older-schema', readonly)
     }
     await refused(folder.at('absent.db'), 'records/missing', true)
     await refused(folder.file('empty', ''), 'records/older-schema', true)
@@ -286,54 +291,13 @@ describe('unusable files', () => {
     )
   })
 
-  test('an older schema is migrated, by several processes at once, without loss', async () => {
+  test('several processes make the tables of one file, once', () => {
     const path = fresh()
     const [first, second] = [new Database(path), new Database(path)]
-    const steps = ['CREATE TABLE t (a)', 'ALTER TABLE t ADD COLUMN b; UPDATE t SET b = 2 * a']
-    migrate(first, path, steps.slice(0, 1))
-    first.exec('INSERT INTO t VALUES (3)')
-    for (const db of [second, first, second]) migrate(db, path, steps)
-    expect(second.prepare('SELECT * FROM t').raw().all()).toEqual([[3, 6]])
-    expect(first.prepare('PRAGMA application_id').raw().get()).toEqual([APPLICATION])
-    expect((await diagnosticOf(() => migrate(first, path, steps.slice(0, 1)))).code).toBe(
-      'records/newer-schema',
-    )
-    // All or nothing: what fails leaves the version before.
-    expect(() => migrate(first, path, [...steps, 'CREATE TABLE u (a); nonsense'])).toThrow('nonsense')
-    migrate(first, path, [...steps, 'CREATE TABLE u (a)'])
-  })
-
-  test('in older files, times of fewer than five CPU runs are bounds, and others are kept', async () => {
-    const path = fresh()
-    const old = new Database(path)
-    migrate(old, path, MIGRATIONS.slice(0, 3))
-    for (const kind of ['cpu', 'cuda'])
-      old.exec(
-        `INSERT INTO studies VALUES ('${kind}', 'k', 'k', '', '${kind}', 'n', 'd', '1', 'f', '{}', NULL, NULL, 0, NULL)`,
-      )
-    const insert = old.prepare(
-      `INSERT INTO trials (id, study, point, status, samples, median, low, high, predicted, time)
-        VALUES (?, ?, ?, 'measured', ?, 7, ?, ?, 3, 1)`,
-    )
-    for (const study of ['cpu', 'cuda'])
-      for (const n of [1, 4, 5, 30])
-        insert.run(
-          `${study} ${n}`,
-          study,
-          `{"n":${n}}`,
-          Buffer.alloc(8 * n),
-          n > 1 ? 6 : null,
-          n > 1 ? 8 : null,
-        )
-    old.close()
-    const records = await openRecords(path)
-    const found = Object.fromEntries(records.query().map((t) => [t.id, t]))
-    for (const id of ['cpu 1', 'cpu 4'])
-      expect(found[id]).toMatchObject({ outcome: { status: 'bounded', atMost: 7 }, predicted: 3 })
-    for (const id of ['cpu 5', 'cpu 30', 'cuda 1', 'cuda 4', 'cuda 30'])
-      expect(found[id]!.outcome).toMatchObject({ status: 'measured', timing: { median: 7 } })
-    expect(found['cuda 4']).toMatchObject({ outcome: { timing: { interval: [6, 8] } }, point: { n: 4 } })
-    records.close()
+    for (const db of [first, second, first]) makeTables(db, path)
+    for (const db of [first, second])
+      expect(db.prepare('PRAGMA application_id').raw().get()).toEqual([APPLICATION])
+    expect(second.prepare('SELECT count(*) FROM trials').raw().get()).toEqual([0])
   })
 
   test('a full disk keeps acknowledged trials, and accepts more once there is space', async () => {

@@ -64,7 +64,7 @@ export const records: CommandSpec = {
     const path = call.one('db') ?? defaultRecordsPath(call.io.env)
     // A missing file is an error for `prune`, too, so it is first opened for reading.
     const readable = await openRecords(path, { readonly: true }).catch((e: unknown) => {
-      // Opening for writing migrates a file of an older version.
+      // Opening for writing makes the tables of an empty file.
       if (e instanceof SptError && e.diagnostics[0]!.code === 'records/older-schema') return openRecords(path)
       throw e
     })

@@ -106,14 +106,16 @@ export function withDiagnostics<T>(path: string, work: () => T): T {
   }
 }
 
-// Schema of the records file: marks, tables, and migrations of older files.
+// Schema of the records file: marks and tables.
 
 /** `SPTR`: application id of this package's SQLite files. */
 export const APPLICATION = 0x53505452
 
-/** Entry v converts a file of version v to v + 1. Released entries never change; new ones are appended. */
-export const MIGRATIONS: readonly string[] = [
-  `CREATE TABLE studies (
+/** Version of the tables. Versions before it were never released. */
+export const VERSION = 6
+
+const TABLES = `
+  CREATE TABLE studies (
     id TEXT PRIMARY KEY,
     kernel TEXT NOT NULL,
     kernel_name TEXT NOT NULL,
@@ -126,37 +128,11 @@ export const MIGRATIONS: readonly string[] = [
     sizes TEXT NOT NULL, -- JSON
     strategy TEXT,
     seed INTEGER,
-    created INTEGER NOT NULL -- milliseconds since 1970
+    created INTEGER NOT NULL, -- milliseconds since 1970
+    data TEXT -- JSON
   ) STRICT;
   CREATE INDEX studies_of_kernels ON studies (kernel, device_kind);
   CREATE TABLE trials (
-    id TEXT PRIMARY KEY,
-    study TEXT NOT NULL REFERENCES studies (id),
-    point TEXT NOT NULL, -- JSON
-    trace TEXT, -- JSON
-    trace_hash TEXT,
-    status TEXT NOT NULL CHECK (status IN ('rejected', 'failed', 'wrong', 'measured')),
-    code TEXT,
-    message TEXT,
-    samples BLOB, -- milliseconds as float64, little-endian
-    median REAL,
-    low REAL,
-    high REAL,
-    predicted REAL,
-    terms TEXT, -- JSON
-    duration REAL,
-    worker TEXT,
-    time INTEGER NOT NULL -- milliseconds since 1970
-  ) STRICT;
-  CREATE INDEX trials_of_studies ON trials (study, status, median);
-  CREATE INDEX trials_of_traces ON trials (trace_hash);`,
-  // Fraction of a complete measurement; NULL: a complete one.
-  'ALTER TABLE trials ADD COLUMN share REAL',
-  // Description of the data as JSON; NULL if an older version stored the study.
-  'ALTER TABLE studies ADD COLUMN data TEXT',
-  // Bounds, which `high` holds; what a kernel holds on the device, and how it compares with the reference. A processor's times
-  // of fewer than five runs were those of runs that nothing had warmed: they are bounds.
-  `CREATE TABLE trials_with_bounds (
     id TEXT PRIMARY KEY,
     study TEXT NOT NULL REFERENCES studies (id),
     point TEXT NOT NULL, -- JSON
@@ -169,7 +145,7 @@ export const MIGRATIONS: readonly string[] = [
     samples BLOB, -- milliseconds as float64, little-endian
     median REAL,
     low REAL,
-    high REAL,
+    high REAL, -- of a bounded trial, the bound
     share REAL, -- of a whole measurement; NULL: all of it
     bytes REAL,
     relative_error REAL,
@@ -180,25 +156,16 @@ export const MIGRATIONS: readonly string[] = [
     worker TEXT,
     time INTEGER NOT NULL -- milliseconds since 1970
   ) STRICT;
-  INSERT INTO trials_with_bounds (id, study, point, trace, trace_hash, status, code, message, samples, median, low, high, share,
-      predicted, terms, duration, worker, time)
-    SELECT id, study, point, trace, trace_hash, status, code, message, samples, median, low, high, share,
-      predicted, terms, duration, worker, time FROM trials ORDER BY rowid;
-  DROP TABLE trials;
-  ALTER TABLE trials_with_bounds RENAME TO trials;
-  UPDATE trials SET status = 'bounded', high = median, median = NULL, low = NULL, samples = NULL
-    WHERE status = 'measured' AND length(samples) < 40
-      AND study IN (SELECT id FROM studies WHERE device_kind = 'cpu');
   CREATE INDEX trials_of_studies ON trials (study, status, median);
-  CREATE INDEX trials_of_traces ON trials (trace_hash);`,
-  // Trials that a search is at, so that others on the file try other points.
-  `CREATE TABLE claims (
+  CREATE INDEX trials_of_traces ON trials (trace_hash);
+  -- Trials that a search is at, so that others on the file try other points.
+  CREATE TABLE claims (
     trial TEXT PRIMARY KEY,
     search TEXT NOT NULL,
     until INTEGER NOT NULL -- milliseconds since 1970
-  ) STRICT;`,
-  // Trials that workers run, on several machines.
-  `CREATE TABLE shared_studies (
+  ) STRICT;
+  -- Trials that workers run, on several machines.
+  CREATE TABLE shared_studies (
     id TEXT PRIMARY KEY,
     served TEXT NOT NULL, -- JSON: device and compiler
     shared TEXT NOT NULL -- JSON
@@ -218,11 +185,12 @@ export const MIGRATIONS: readonly string[] = [
     id TEXT PRIMARY KEY,
     served TEXT NOT NULL, -- JSON: device and compiler
     until INTEGER NOT NULL -- milliseconds since 1970
-  ) STRICT;`,
-]
+  ) STRICT;
+  PRAGMA application_id = ${APPLICATION};
+  PRAGMA user_version = ${VERSION};`
 
-/** @throws SptError `records/not-records`, `records/newer-schema`: nothing is written */
-function versionOf(db: Connection, path: string, newest: number): number {
+/** 0 of a new file. @throws SptError `records/not-records`, `records/…-schema`: nothing is written */
+function versionOf(db: Connection, path: string): number {
   const version = columnOf<number>(db, 'PRAGMA user_version')
   const application = columnOf<number>(db, 'PRAGMA application_id')
   const tables = columnOf<number>(db, 'SELECT count(*) FROM sqlite_master')
@@ -232,35 +200,33 @@ function versionOf(db: Connection, path: string, newest: number): number {
       expected: 'a file that was written as records, or a new file',
       hint: 'name another file',
     })
-  if (version > newest)
+  if (version > VERSION)
     failWith(
       'records/newer-schema',
-      `'${path}' was written by a newer version: its schema is ${version}, and this version supports ${newest}`,
-      { expected: `a schema up to ${newest}`, hint: 'update this package, or name another file' },
+      `'${path}' was written by a newer version: its schema is ${version}, and this version supports ${VERSION}`,
+      { expected: `a schema up to ${VERSION}`, hint: 'update this package, or name another file' },
+    )
+  if (version < VERSION)
+    failWith(
+      'records/older-schema',
+      `'${path}' has the schema ${version}, and this version reads ${VERSION}`,
+      { hint: 'versions before 0.1.0 wrote it: name another file' },
     )
   return version
 }
 
-/** Migrates a file in one transaction, safely against concurrent migrations. @throws SptError as `versionOf` */
-export function migrate(db: Connection, path: string, migrations: readonly string[] = MIGRATIONS): void {
-  if (versionOf(db, path, migrations.length) === migrations.length) return
+/** Makes the tables of a new file, safely against other processes that do so. @throws SptError as `versionOf` */
+export function makeTables(db: Connection, path: string): void {
+  if (versionOf(db, path) > 0) return
   transaction(db, () => {
-    const version = versionOf(db, path, migrations.length)
-    for (const step of migrations.slice(version)) db.exec(step)
-    db.exec(`PRAGMA application_id = ${APPLICATION}`)
-    db.exec(`PRAGMA user_version = ${migrations.length}`)
+    if (versionOf(db, path) === 0) db.exec(TABLES)
   })
 }
 
-/** @throws SptError `records/older-schema` in addition to those of `versionOf` */
+/** @throws SptError `records/older-schema` for a file without tables, in addition to those of `versionOf` */
 export function checkReadable(db: Connection, path: string): void {
-  const version = versionOf(db, path, MIGRATIONS.length)
-  if (version === MIGRATIONS.length) return
-  failWith(
-    'records/older-schema',
-    version === 0
-      ? `'${path}' has no records yet`
-      : `'${path}' has the schema ${version}, and this version reads ${MIGRATIONS.length}`,
-    { hint: 'open the file for writing once to upgrade it' },
-  )
+  if (versionOf(db, path) === 0)
+    failWith('records/older-schema', `'${path}' has no records yet`, {
+      hint: 'open the file for writing once to upgrade it',
+    })
 }

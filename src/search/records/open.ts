@@ -10,7 +10,7 @@ import {
   columnOf,
   connect,
   loadLibsql,
-  migrate,
+  makeTables,
   transaction,
   withDiagnostics,
   withRetries,
@@ -96,7 +96,7 @@ export async function openFile(requestedPath: string | undefined, readonly: bool
       withRetries(() => checkUndamaged(db, path))
       if (readonly) checkReadable(db, path)
       else {
-        migrate(db, path)
+        makeTables(db, path)
         // No log next to the file, which machines that share a folder cannot share.
         withRetries(() => void db.prepare('PRAGMA journal_mode = DELETE').get())
         // Acknowledged trials survive a power failure.
@@ -123,7 +123,7 @@ function inMemory(Database: Parameters<typeof connect>[0], readonly: boolean): O
     })
   return withDiagnostics(IN_MEMORY, () => {
     const db = connect(Database, IN_MEMORY, IN_MEMORY)
-    migrate(db, IN_MEMORY)
+    makeTables(db, IN_MEMORY)
     return { db, path: IN_MEMORY }
   })
 }

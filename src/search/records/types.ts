@@ -47,7 +47,6 @@ export interface Study extends StudyKey {
   /** Strategy and seed of the first search; later searches of the study may use others. */
   readonly strategy?: string | undefined
   readonly seed?: number | undefined
-  /** None of those that an older version kept. */
   readonly data?: StudyData | undefined
   /** Milliseconds since 1970. */
   readonly created: number
