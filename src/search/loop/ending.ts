@@ -10,30 +10,33 @@ const LONGEST_TIMER = 2 ** 31 - 1
 
 /** The signal of evaluations: the caller's, and the clock's. */
 export class Ending {
-  readonly #controller = new AbortController()
-  readonly #timer: ReturnType<typeof setTimeout> | undefined
-  readonly #clear: () => void
-  readonly #grace: DelayedSignal
-  readonly #graceEnd: Promise<undefined>
+  readonly #stop = new AbortController()
+  readonly #late = new AbortController()
+  readonly #timers: ReturnType<typeof setTimeout>[] = []
+  readonly signal = this.#stop.signal
+  /** Aborts when the grace period after `signal` is over. */
+  readonly late = this.#late.signal
+  readonly #graceEnd = new Promise<undefined>((resolve) => {
+    this.late.addEventListener('abort', () => resolve(undefined))
+  })
 
-  constructor({ signal, seconds, graceSeconds = GRACE_SECONDS }: Limits) {
-    this.#grace = new DelayedSignal(this.signal, graceSeconds * 1000)
-    this.#graceEnd = new Promise((resolve) => {
-      this.#grace.signal.addEventListener('abort', () => resolve(undefined), { once: true })
-    })
-    const abort = (): void => this.#controller.abort(signal?.reason)
-    signal?.addEventListener('abort', abort, { once: true })
-    if (signal?.aborted) abort()
-    if (seconds !== undefined && Number.isFinite(seconds))
-      this.#timer = setTimeout(
-        () => this.#controller.abort(new Error('the time of the search is over')),
-        Math.min(seconds * 1000, LONGEST_TIMER),
-      )
-    this.#clear = () => signal?.removeEventListener('abort', abort)
+  constructor(private readonly limits: Limits) {
+    const { signal, seconds, graceSeconds = GRACE_SECONDS } = limits
+    this.signal.addEventListener('abort', () =>
+      this.#abortAfter(graceSeconds, this.#late, this.signal.reason),
+    )
+    signal?.addEventListener('abort', this.#abort)
+    if (signal?.aborted) this.#abort()
+    if (seconds !== undefined)
+      this.#abortAfter(seconds, this.#stop, new Error('the time of the search is over'))
   }
 
-  get signal(): AbortSignal {
-    return this.#controller.signal
+  readonly #abort = (): void => this.#stop.abort(this.limits.signal?.reason)
+
+  #abortAfter(seconds: number, controller: AbortController, reason: unknown): void {
+    if (!Number.isFinite(seconds)) return
+    const abort = (): void => controller.abort(reason)
+    this.#timers.push(setTimeout(abort, Math.min(seconds * 1000, LONGEST_TIMER)))
   }
 
   /** Undefined if the work rejects after the signal, or does not end in time. */
@@ -42,38 +45,8 @@ export class Ending {
   }
 
   clear(): void {
-    clearTimeout(this.#timer)
-    this.#grace.clear()
-    this.#clear()
-  }
-}
-
-/** A signal that aborts some milliseconds after another; never if they are infinite. */
-export class DelayedSignal {
-  readonly #controller = new AbortController()
-  #timer: ReturnType<typeof setTimeout> | undefined
-
-  constructor(
-    private readonly source: AbortSignal,
-    private readonly ms: number,
-  ) {
-    if (source.aborted) this.#begin()
-    else source.addEventListener('abort', this.#begin, { once: true })
-  }
-
-  readonly #begin = (): void => {
-    if (!Number.isFinite(this.ms)) return
-    const abort = (): void => this.#controller.abort(this.source.reason)
-    this.#timer = setTimeout(abort, Math.min(this.ms, LONGEST_TIMER))
-  }
-
-  get signal(): AbortSignal {
-    return this.#controller.signal
-  }
-
-  clear(): void {
-    clearTimeout(this.#timer)
-    this.source.removeEventListener('abort', this.#begin)
+    for (const timer of this.#timers) clearTimeout(timer)
+    this.limits.signal?.removeEventListener('abort', this.#abort)
   }
 }
 

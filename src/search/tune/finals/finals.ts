@@ -6,7 +6,7 @@ import { SptError } from '../../../ast/diagnostics/diagnostic.ts'
 import { Random } from '../../../run/bind/sources/random-tensors.ts'
 import type { Evaluator } from '../../evaluate/evaluator.ts'
 import type { LibraryRoutine } from '../../evaluate/library-routines.ts'
-import { DelayedSignal, Ending, unlessAborted } from '../../loop/ending.ts'
+import { Ending, unlessAborted } from '../../loop/ending.ts'
 import { fastestOf } from '../../loop/tally.ts'
 import { CONFIDENCE, medianInterval, summarizeSamples } from '../../measuring/median-interval.ts'
 import { outcomeOf } from '../../outcomes.ts'
@@ -50,12 +50,11 @@ export async function compareKernels(
   kernels: readonly Contender[],
   { seed, signal: stop, seconds, onTurn }: ComparisonOptions,
 ): Promise<readonly (Outcome | null)[]> {
-  const limit = new Ending({ signal: stop, seconds })
-  const { signal } = limit
+  const ending = new Ending({ signal: stop, seconds, graceSeconds: GRACE_MS / 1000 })
+  const { signal, late } = ending
   const random = new Random(seed)
   const samples = kernels.map((): number[] => [])
   const outcomes: Outcome[] = []
-  const ending = new DelayedSignal(signal, GRACE_MS)
   const [fastest] = fastestOf(kernels.flatMap(({ earlier }) => (earlier ? [{ outcome: earlier }] : [])))
   const isShort =
     fastest?.outcome.status === 'measured' && RUNS_PER_KERNEL * fastest.outcome.timing.median < GRACE_MS
@@ -68,7 +67,7 @@ export async function compareKernels(
       const remaining = [...kernels.keys()].filter((k) => !outcomes[k])
       // The first pass uses the order of the search, because there may be no time for all kernels.
       for (const k of pass === 0 ? remaining : shuffled(remaining, () => random.next())) {
-        if (signal.aborted && (pass > 0 || ending.signal.aborted || !isShort)) break
+        if (signal.aborted && (pass > 0 || late.aborted || !isShort)) break
         const fastestTime = fastestTimeOf(samples, kernels)
         const rejection = rejectIfSlow(kernels[k]!, fastestTime)
         if (rejection) {
@@ -76,9 +75,7 @@ export async function compareKernels(
           continue
         }
         onTurn?.(k)
-        const outcome = await unlessAborted(ending.signal, () =>
-          measureContender(evaluator, kernels[k]!, ending.signal),
-        )
+        const outcome = await unlessAborted(late, () => measureContender(evaluator, kernels[k]!, late))
         if (outcome?.status === 'measured') samples[k]!.push(...outcome.timing.samples)
         else if (outcome) outcomes[k] = outcome
       }
@@ -86,7 +83,6 @@ export async function compareKernels(
     }
   } finally {
     ending.clear()
-    limit.clear()
   }
   return kernels.map((_, k) => outcomes[k] ?? (samples[k]!.length > 0 ? measuredOutcome(k) : null))
 }
