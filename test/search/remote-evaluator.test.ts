@@ -12,7 +12,7 @@ test('outcomes are reported as they arrive, each with its worker', async () => {
   const kernel = (await load(PROGRAM)).kernel('mul')
   const came = (ms: number, isReported = true): Collected => ({
     record: { study: 's', point: {}, outcome: measured(ms), time: 1, worker: `w${ms}` },
-    report: isReported ? { outcome: measured(ms), worker: `w${ms}`, time: 1 } : null,
+    hasFailed: !isReported,
   })
   const evaluate = evaluateOnWorkers({
     run: async (trials, _, onDone) => {

@@ -6,7 +6,7 @@ import {
   Evaluator,
   type EvaluatorOptions,
 } from '../../src/search/evaluate/evaluator.ts'
-import type { ComparisonFacts } from '../../src/search/evaluate/test-bench.ts'
+import type { TrialFacts } from '../../src/search/records/types.ts'
 import { pointKey } from '../../src/search/spaces/points.ts'
 import type { EvaluationContext, EvaluationRequest, KernelSpace, Outcome, Point } from '../../src/search.ts'
 
@@ -16,14 +16,14 @@ export interface PointEvaluatorOptions extends EvaluatorOptions {
 
 export class PointEvaluator extends Evaluator {
   readonly #space: KernelSpace<Kernel>
-  readonly #facts = new Map<string, ComparisonFacts>()
+  readonly #facts = new Map<string, TrialFacts>()
 
   constructor({ space, ...options }: PointEvaluatorOptions) {
     super(options)
     this.#space = space
   }
 
-  factsOf(point: Point): ComparisonFacts | undefined {
+  factsOf(point: Point): TrialFacts | undefined {
     return this.#facts.get(pointKey(point))
   }
 
@@ -37,7 +37,7 @@ export class PointEvaluator extends Evaluator {
       const applied = applySteps(() => this.#space.kernel(request.point))
       const settle: Candidate['settle'] = (outcome, facts) => {
         outcomes[index] = outcome
-        if (facts?.compared) this.#facts.set(pointKey(request.point), facts.compared)
+        if (facts) this.#facts.set(pointKey(request.point), facts)
         report?.(index, outcome)
       }
       if ('kernel' in applied) return [{ ...request, kernel: applied.kernel, settle }]

@@ -9,10 +9,10 @@ import { groupBy } from '../../ir/memoize.ts'
 import { formatKey, lanesOf, runOn } from '../../run/compile/compiled-program.ts'
 import type { Device } from '../../runtime/device.ts'
 import { isLost, outcomeOf } from '../outcomes.ts'
-import type { TrialRecord } from '../records/types.ts'
+import type { TrialFacts } from '../records/types.ts'
 import type { EvaluationRequest, Outcome } from '../types.ts'
 import { EvaluationThreads, type ThreadOptions } from './evaluation-threads.ts'
-import { type ComparisonFacts, type MeasuringOptions, TestBench } from './test-bench.ts'
+import { type MeasuringOptions, TestBench } from './test-bench.ts'
 
 export interface EvaluatorOptions extends ThreadOptions, MeasuringOptions {
   /** The unscheduled kernel, whose inputs are bound. */
@@ -27,10 +27,7 @@ export interface EvaluatorOptions extends ThreadOptions, MeasuringOptions {
 export interface Candidate extends EvaluationRequest {
   readonly kernel: Kernel
   /** Receives the outcome as soon as it is final, with facts about the evaluation. */
-  settle(
-    outcome: Outcome,
-    facts?: Pick<TrialRecord, 'worker' | 'duration'> & { readonly compared?: ComparisonFacts | undefined },
-  ): void
+  settle(outcome: Outcome, facts?: TrialFacts): void
 }
 
 /** Evaluates candidates in this process or on workers; each is settled, unless the promise rejects. */
@@ -57,11 +54,10 @@ interface Evaluation {
   readonly key: string
   compiled?: Built | undefined
   prepared?: Binding | undefined
-  compared?: ComparisonFacts | undefined
+  facts?: TrialFacts | undefined
 }
 
-const settle = ({ candidate, compared }: Evaluation, outcome: Outcome): void =>
-  candidate.settle(outcome, { compared })
+const settle = ({ candidate, facts }: Evaluation, outcome: Outcome): void => candidate.settle(outcome, facts)
 
 /** The loss of the device, as an outcome, and the evaluations that are not responsible for it. */
 interface DeviceLoss {
@@ -197,7 +193,7 @@ class Batch {
     const verification = await this.bench.verify(e.compiled!, e.key, this.signal)
     if ('wrong' in verification) return verification.wrong
     e.prepared = verification.prepared
-    e.compared = verification.facts
+    e.facts = verification.facts
     return this.bench.warmUp(e.prepared, this.signal)
   }
 

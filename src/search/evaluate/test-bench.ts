@@ -14,13 +14,10 @@ import { deviceKey, withDeviceLock } from '../measuring/device-lock.ts'
 import { prepareReference } from '../measuring/drift.ts'
 import { measureRounds, warmRuns } from '../measuring/measure-rounds.ts'
 import { summarizeSamples } from '../measuring/median-interval.ts'
-import type { TrialRecord } from '../records/types.ts'
+import type { TrialFacts } from '../records/types.ts'
 import type { Outcome } from '../types.ts'
 import type { EvaluationThreads } from './evaluation-threads.ts'
 import { computeReferenceExtent, type Extent } from './reference-extent.ts'
-
-type Comparison = Pick<TrialRecord, 'bytes' | 'relativeError' | 'sampled'>
-export type ComparisonFacts = { readonly [F in keyof Comparison]-?: NonNullable<Comparison[F]> }
 
 export interface MeasuringOptions {
   /** Maximum number of samples of a candidate; default 30. */
@@ -57,7 +54,7 @@ export class TestBench {
   #reference: Binding | undefined
   #rounds = 0
   #fastest = Number.POSITIVE_INFINITY
-  readonly #correct = new Map<string, ComparisonFacts>()
+  readonly #correct = new Map<string, TrialFacts>()
   readonly #wrong = new Map<string, Outcome>()
   /** Milliseconds of the verification run, on the host's clock. */
   readonly #verifyTimes = new WeakMap<Binding, number>()
@@ -107,7 +104,7 @@ export class TestBench {
     compiled: Built,
     key: string,
     signal?: AbortSignal,
-  ): Promise<{ readonly prepared: Binding; readonly facts: ComparisonFacts } | { readonly wrong: Outcome }> {
+  ): Promise<{ readonly prepared: Binding; readonly facts: TrialFacts } | { readonly wrong: Outcome }> {
     const wrong = this.#wrong.get(key)
     if (wrong) return { wrong: wrong }
     const turns = new Work({ signal })
@@ -130,7 +127,7 @@ export class TestBench {
     prepared: Binding,
     key: string,
     signal: AbortSignal | undefined,
-  ): Promise<ComparisonFacts | Outcome> {
+  ): Promise<TrialFacts | Outcome> {
     const precision = precisionOf(prepared.executable.program.plan)
     const verified = await prepared.verifyAgainst(
       this.data.referenceResults({ ...(await this.extent(signal)), ...precision }),

@@ -44,8 +44,11 @@ const EPSILON = 1e-9
  */
 export async function search(options: SearchOptions): Promise<SearchResult> {
   checkOptions(options)
-  return new Run(options).result()
+  return runSearch(options)
 }
+
+/** `search` with options that are valid; it ignores others. */
+export const runSearch = (options: SearchOptions): Promise<SearchResult> => new Run(options).result()
 
 class Run {
   readonly #now: () => number

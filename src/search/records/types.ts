@@ -72,6 +72,9 @@ export interface TrialRecord extends Trial {
   readonly time?: number | undefined
 }
 
+/** What is known of an evaluated point in addition to its outcome. */
+export type TrialFacts = Pick<TrialRecord, 'bytes' | 'relativeError' | 'sampled' | 'duration' | 'worker'>
+
 /** A trial as it is kept. */
 export interface StoredTrial extends TrialRecord {
   /** Hash of the study's and the point (`trialId`). */

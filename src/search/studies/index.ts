@@ -76,7 +76,7 @@ export function studyEvaluator(device: Device, options: StudyEvaluatorOptions = 
       const { kernel, evaluator } = await studyOf(shared)
       let result!: SharedResult
       const settle: Candidate['settle'] = (outcome, facts) => {
-        result = { outcome, compared: facts?.compared }
+        result = { outcome, ...facts }
       }
       const applied = applySteps(() => kernel.replay(trace))
       if ('rejection' in applied) settle(applied.rejection)

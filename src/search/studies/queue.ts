@@ -28,8 +28,8 @@ export interface TrialJob {
 
 export interface Collected {
   readonly record: TrialRecord
-  /** `null` if no worker sent one. */
-  readonly report: SharedReport | null
+  /** No worker could run the trial. */
+  readonly hasFailed: boolean
 }
 
 /** Text of a device and compiler: equal if and only if they are the same. */
@@ -185,13 +185,11 @@ function resultOf(study: string, { trial, report, failure }: TextRow): Collected
   const { point, share, trace, predicted, terms } = JSON.parse(trial!) as SharedTrial
   const given = { study, point, share, trace, predicted, terms }
   if (report) {
-    const parsed = JSON.parse(report) as SharedReport
     // Fields of the report override those of the trial.
-    const { compared, ...kept } = parsed
-    return { record: { ...given, ...compared, ...kept }, report: parsed }
+    return { record: { ...given, ...(JSON.parse(report) as SharedReport) }, hasFailed: false }
   }
   if (!failure) return undefined
   // The outcome does not concern the point.
   const outcome = { status: 'failed', code: 'studies/worker', message: failure } as const
-  return { record: { ...given, outcome, time: Date.now() }, report: null }
+  return { record: { ...given, outcome, time: Date.now() }, hasFailed: true }
 }

@@ -12,9 +12,8 @@ import type { Dtype } from '../../ir/values/dtype.ts'
 import { callerTensor } from '../../run/bind/bind-plan.ts'
 import type { Inputs } from '../../run/bind/types.ts'
 import type { Tensor } from '../../storage/tensor.ts'
-import type { ComparisonFacts } from '../evaluate/test-bench.ts'
 import { dataFingerprint, kernelHash } from '../records/identity.ts'
-import type { Study, TrialRecord } from '../records/types.ts'
+import type { StoredTrial, Study, TrialFacts, TrialRecord } from '../records/types.ts'
 import type { Point } from '../types.ts'
 
 export interface RebuildOptions {
@@ -160,13 +159,8 @@ export interface SharedTrial {
 }
 
 /** Result of one trial; the worker adds its name and the time. */
-export interface SharedResult
-  extends Pick<TrialRecord, 'outcome' | 'share' | 'predicted' | 'terms' | 'duration'> {
-  /** Comparison with the reference, if it was made. */
-  readonly compared?: ComparisonFacts | undefined
-}
+export type SharedResult = Pick<TrialRecord, 'outcome' | 'share' | 'predicted' | 'terms'> &
+  Omit<TrialFacts, 'worker'>
 
 /** Report that a worker sends back. */
-export interface SharedReport extends SharedResult, Pick<TrialRecord, 'worker'> {
-  readonly time: number
-}
+export type SharedReport = SharedResult & Pick<StoredTrial, 'worker' | 'time'>

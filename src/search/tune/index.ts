@@ -1,7 +1,8 @@
 /** `tune`: finds the fastest point of a space on data and a device, and compares it with the default schedule. */
 
-import { expectArgument, expectOptions, isRecord } from '../../api/inputs/argument-checks.ts'
+import { expectArgument, isRecord } from '../../api/inputs/argument-checks.ts'
 import type { Kernel } from '../../api/kernels/kernel.ts'
+import { FLAG, TEXT } from '../../ast/diagnostics/value-kinds.ts'
 import { type Ceilings, ceilingsOf } from '../../run/explain/roofline.ts'
 import type { Coverage } from '../../run/verify/compare-outputs.ts'
 import type { SearchResult } from '../loop/search.ts'
@@ -14,7 +15,7 @@ import { fastestRoutines, libraryTrials, recordTrials } from './alternatives.ts'
 import { compareFinalists, type Finalist, type Recommendation, recommend } from './finals/last-comparison.ts'
 import { type PointFacts, Session } from './session.ts'
 import type { TuneOptions, TuneProgress, TuneSubject } from './tune-options.ts'
-import { COMMON_OPTIONS, checkQueue, checkTuning, isSpace, subjectOf } from './tune-options.ts'
+import { ANY, checkQueue, checkTuning, SPACE, subjectOf } from './tune-options.ts'
 
 export type { Finalist } from './finals/last-comparison.ts'
 export type { TuneOptions, TuneProgress } from './tune-options.ts'
@@ -136,11 +137,14 @@ const remainingSeconds = (seconds: number, start: number): number =>
   Math.max(seconds - (performance.now() - start) / 1000, seconds / 2)
 
 function check(kernel: unknown, options: TuneOptions): void {
-  expectOptions('tune', options, [...COMMON_OPTIONS, 'inputs', 'data', 'explain', 'libraries'])
-  checkTuning(kernel, options)
-  const { space, inputs, queue } = options
-  const isOne = space === undefined || isSpace(space)
-  expectArgument(isOne, 'space', space, 'a space of schedules: it has next and kernel')
+  checkTuning('tune', kernel, options, {
+    space: SPACE,
+    inputs: ANY,
+    data: TEXT,
+    explain: FLAG,
+    libraries: FLAG,
+  })
+  const { inputs, queue } = options
   expectArgument(isRecord(inputs), 'inputs', inputs, '{ tensors, params, seed }')
   checkQueue(queue, 'tensors')
 }

@@ -17,7 +17,7 @@ import { type RemoteOptions, RemoteTrials } from '../studies/remote-trials.ts'
 /** Throws if workers failed on every trial, because later ones would fail as well. @throws SptError `studies/worker` */
 function checkDone(results: readonly Collected[]): void {
   const [first] = results
-  if (first?.record.outcome.status !== 'failed' || results.some((d) => d.report !== null)) return
+  if (first?.record.outcome.status !== 'failed' || results.some((d) => !d.hasFailed)) return
   failWith(
     'studies/worker',
     `no worker could do any of ${results.length} trials: ${first.record.outcome.message}`,
@@ -52,17 +52,21 @@ export async function openQueue(
 export const evaluateOnWorkers =
   (trials: Pick<RemoteTrials, 'run'>): EvaluateCandidates =>
   async (candidates, signal) => {
-    const settle = (k: number, { record: { outcome, worker, duration }, report }: Collected): void =>
-      candidates[k]!.settle(outcome, { compared: report?.compared, worker, duration })
+    const settle = (k: number, { record }: Collected): void => {
+      const { outcome, bytes, relativeError, sampled, duration, worker } = record
+      candidates[k]!.settle(outcome, { bytes, relativeError, sampled, duration, worker })
+    }
     const sent = candidates.map(({ point, kernel, share }) => ({
       point,
       trace: kernel.toJSON(),
       ...(share === 1 ? {} : { share }),
     }))
     // A failure on one worker may be retried on another one.
-    const results = await trials.run(sent, signal, (k, done) => void (done.report && settle(k, done)))
+    const results = await trials.run(sent, signal, (k, done) => {
+      if (!done.hasFailed) settle(k, done)
+    })
     checkDone(results)
-    for (const [k, done] of results.entries()) if (!done.report) settle(k, done)
+    for (const [k, done] of results.entries()) if (done.hasFailed) settle(k, done)
   }
 
 /** Evaluates the first candidate of a batch alone until one was measured, so that an interrupted search has a result. */

@@ -7,12 +7,12 @@ import { SptError } from '../../ast/diagnostics/diagnostic.ts'
 import { type Coroutine, Work } from '../../ast/work.ts'
 import { applySteps, type Candidate, type EvaluateCandidates, Evaluator } from '../evaluate/evaluator.ts'
 import { unlessAborted } from '../loop/ending.ts'
-import { type SearchResult, search } from '../loop/search.ts'
+import { runSearch, type SearchResult } from '../loop/search.ts'
 import type { SearchOptions } from '../loop/search-options.ts'
 import type { Expected } from '../ranking/expected.ts'
 import { spaceKey } from '../records/identity.ts'
 import { createStudy, type Records, type StoredTrial, studyId, traceHash, trialId } from '../records/index.ts'
-import type { Study, TrialRecord } from '../records/types.ts'
+import type { Study, TrialFacts } from '../records/types.ts'
 import { checkSteps, pointKey } from '../spaces/point-walks.ts'
 import { sketchOrigin } from '../spaces/sketches.ts'
 import type { RemoteTrials } from '../studies/remote-trials.ts'
@@ -20,9 +20,7 @@ import type { EvaluationContext, EvaluationRequest, KernelSpace, Outcome, Point 
 import { evaluateFirstAlone, evaluateOnWorkers, openQueue, trialTerms } from './remote-evaluator.ts'
 import type { TuneOptions } from './tune-options.ts'
 
-/** Facts about an evaluated point in addition to its outcome. */
-export interface PointFacts
-  extends Pick<TrialRecord, 'bytes' | 'relativeError' | 'sampled' | 'worker' | 'duration'> {
+export interface PointFacts extends TrialFacts {
   readonly steps: readonly string[]
   readonly trace: readonly TraceStep[]
 }
@@ -129,11 +127,11 @@ export class Session {
       const request = requests[index]!
       const { point } = request
       const applied = applySteps(() => this.options.space.kernel(point))
-      const settle: Candidate['settle'] = (outcome, { compared, ...evaluated } = {}) => {
+      const settle: Candidate['settle'] = (outcome, facts) => {
         outcomes[index] = outcome
         if ('trace' in applied) {
           const { steps, trace } = applied
-          this.#facts.set(pointKey(point), { steps, trace, ...compared, ...evaluated })
+          this.#facts.set(pointKey(point), { steps, trace, ...facts })
         }
         this.#record(request, outcome)
         report?.(index, outcome)
@@ -162,26 +160,11 @@ export class Session {
   }
 
   /** Searches the space of the session. */
-  async search({
-    trials,
-    seconds,
-    patience,
-    signal,
-    batch,
-    prior,
-    strategy = prior ? 'model' : 'surrogate',
-    graceSeconds,
-    onProgress,
-  }: SearchLimits): Promise<SearchResult> {
-    return search({
-      trials,
-      seconds,
-      patience,
-      signal,
-      batch: batch ?? this.batch(),
-      prior,
-      strategy,
-      graceSeconds,
+  search({ strategy, onProgress, ...limits }: SearchLimits): Promise<SearchResult> {
+    return runSearch({
+      ...limits,
+      batch: limits.batch ?? this.batch(),
+      strategy: strategy ?? (limits.prior ? 'model' : 'surrogate'),
       onProgress: (p) => onProgress?.({ ...p, knownTrials: this.knownCount }),
       space: this.options.space,
       seed: this.options.seed,

@@ -78,27 +78,17 @@ export interface TuneProgress extends SearchProgress {
   readonly comparing?: string | undefined
 }
 
-/** Options of one search that apply to all: inputs belong to cases, and there is no report of a single search. */
-export const COMMON_OPTIONS = [
-  'space',
-  'device',
-  'trials',
-  'seconds',
-  'patience',
-  'strategy',
-  'seed',
-  'prior',
-  'records',
-  'resume',
-  'signal',
-  'onProgress',
-  'reopen',
-  'timeout',
-  'batch',
-  'queue',
-] as const
+/** Checked elsewhere. */
+export const ANY: ValueKind = { holds: () => true, expected: '' }
 
-const KINDS: Readonly<Record<string, ValueKind>> = {
+/** Options of one search that apply to all: inputs belong to cases, and there is no report of a single search. */
+const COMMON_OPTIONS = {
+  device: ANY,
+  trials: ANY,
+  seconds: ANY,
+  patience: ANY,
+  batch: ANY,
+  queue: ANY,
   strategy: either({ ...TEXT, expected: 'the name of a strategy' }, FUNCTION),
   seed: INTEGER,
   prior: { ...FUNCTION, expected: 'a function of points that gives a number for each' },
@@ -106,33 +96,37 @@ const KINDS: Readonly<Record<string, ValueKind>> = {
     holds: (x) => RECORD.holds(x) && typeof (x as { query?: unknown }).query === 'function',
     expected: 'a result of openRecords',
   },
-  data: TEXT,
   resume: FLAG,
   signal: SIGNAL,
   onProgress: FUNCTION,
   reopen: { ...FUNCTION, expected: 'a function that opens the device again' },
   timeout: MILLISECONDS,
-  explain: FLAG,
-  libraries: FLAG,
+} as const satisfies Readonly<Record<string, ValueKind>>
+
+export const SPACE: ValueKind = {
+  holds: (x) =>
+    RECORD.holds(x) &&
+    typeof (x as { next?: unknown }).next === 'function' &&
+    typeof (x as { kernel?: unknown }).kernel === 'function',
+  expected: 'a space of schedules: it has next and kernel',
 }
 
-export const isSpace = (x: unknown): boolean =>
-  RECORD.holds(x) &&
-  typeof (x as { next?: unknown }).next === 'function' &&
-  typeof (x as { kernel?: unknown }).kernel === 'function'
-
 /**
- * Validates the options common to `tune` and `tuneAll`.
+ * Validates the options of `tune` or `tuneAll`. @param own - options of this call alone
  * @throws SptError `api/argument`, `api/unknown-option`, `search/budget`, `search/strategy`
  */
 export function checkTuning(
+  call: string,
   kernel: unknown,
   options: { readonly device: Device; readonly strategy?: unknown } & Parameters<typeof checkBudgets>[0],
+  own: Readonly<Record<string, ValueKind>>,
 ): void {
+  const kinds = { ...COMMON_OPTIONS, ...own }
+  expectOptions(call, options, Object.keys(kinds) as (keyof typeof options)[])
   expectKernel(kernel)
   const { device, trials, seconds, patience, batch, strategy } = options
   checkDevice(device)
-  expectValues(options, KINDS)
+  expectValues(options, kinds)
   checkBudgets({ trials, seconds, patience, batch })
   if (typeof strategy === 'string') strategyNamed(strategy)
 }

@@ -9,11 +9,18 @@ import {
 } from '../../../api/inputs/argument-checks.ts'
 import type { Kernel } from '../../../api/kernels/kernel.ts'
 import { SptError } from '../../../ast/diagnostics/diagnostic.ts'
-import { expectValues, FUNCTION, POSITIVE_COUNT, RECORD, TEXT } from '../../../ast/diagnostics/value-kinds.ts'
+import {
+  either,
+  expectValues,
+  FUNCTION,
+  POSITIVE_COUNT,
+  RECORD,
+  TEXT,
+} from '../../../ast/diagnostics/value-kinds.ts'
 import { questionsOf } from '../../choice/conditions.ts'
 import type { GeneraliseOptions } from '../../choice/generalise.ts'
 import type { TuneProgress } from '../tune-options.ts'
-import { COMMON_OPTIONS, checkQueue, checkTuning, isSpace } from '../tune-options.ts'
+import { ANY, checkQueue, checkTuning, SPACE } from '../tune-options.ts'
 import { type CaseOptions, CaseStudy, type TuneCase } from './case-study.ts'
 import { SharedCandidates } from './shared-candidates.ts'
 import { type CaseResult, isSuccess, resultOf, type TuneAllResult } from './tune-all-result.ts'
@@ -102,9 +109,15 @@ const concernsData = ({ diagnostics: [d] }: SptError): boolean =>
   !OTHER_MODULES.includes(d!.code.split('/')[0]!) && !OPTION_CODES.includes(d!.code)
 
 function check(kernel: unknown, options: TuneAllOptions): void {
-  expectOptions('tuneAll', options, ['cases', ...COMMON_OPTIONS, 'shared', 'gain', 'leaves', 'groups'])
-  checkTuning(kernel, options)
-  const { cases, space, prior, queue } = options
+  checkTuning('tuneAll', kernel, options, {
+    cases: ANY,
+    space: either(FUNCTION, SPACE),
+    shared: POSITIVE_COUNT,
+    leaves: POSITIVE_COUNT,
+    groups: POSITIVE_COUNT,
+    gain: { holds: (x) => typeof x === 'number' && x >= 0, expected: 'a number that is not negative' },
+  })
+  const { cases, queue } = options
   const isCase = (c: unknown): boolean =>
     isRecord(c) && typeof c.name === 'string' && (isRecord(c.inputs) || typeof c.inputs === 'function')
   expectEach('cases', cases, isCase, 'case', '{ name, inputs }')
@@ -118,14 +131,5 @@ function check(kernel: unknown, options: TuneAllOptions): void {
     expectValues(c, { group: TEXT, files: RECORD, data: TEXT })
     if (c.device !== undefined) checkDevice(c.device)
   }
-  const isValid = space === undefined || typeof space === 'function' || isSpace(space)
-  expectArgument(isValid, 'space', space, 'a space of schedules, or a function that gives one')
-  expectValues({ prior }, { prior: FUNCTION })
   checkQueue(queue, null)
-  expectValues(options, {
-    shared: POSITIVE_COUNT,
-    leaves: POSITIVE_COUNT,
-    groups: POSITIVE_COUNT,
-    gain: { holds: (x) => typeof x === 'number' && x >= 0, expected: 'a number that is not negative' },
-  })
 }
