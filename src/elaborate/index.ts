@@ -38,7 +38,6 @@ export { parseFormatExpression } from './formats/format-expressions.ts'
 export { type Argument, constantArguments, type Family } from './instructions/instances.ts'
 export { EXPERIMENTAL } from './instructions/target-requirements.ts'
 export { instanceName } from './kernels/kernel-instances.ts'
-export type { ScheduleParam } from './schedules/schedule-params.ts'
 export type {
   Branch,
   Choice,

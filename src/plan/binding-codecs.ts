@@ -32,6 +32,7 @@ import {
   record,
   tagged,
   text,
+  within,
 } from './codec.ts'
 import { expr } from './expressions.ts'
 import type { Plan } from './schema.ts'
@@ -214,7 +215,7 @@ const tree: Codec<PartTree> = tagged<PartTree>('kind', {
   }) as Codec<never>,
 })
 
-const instance = record<Instance>({
+export const instance = record<Instance>({
   text,
   over: axes,
   tree,
@@ -276,14 +277,22 @@ export const storedKernel = record<StoredKernel>({
   visited: names,
 })
 
-/** Returns the kernel over coordinates, without statements, by which tensors are bound to a plan. Throws SptError `plan/malformed`. */
-export function readKernel({ binding, runtimeFormats }: Pick<Plan, 'binding' | 'runtimeFormats'>): Kernel1 {
-  const { visited, skippedProducts, ...kernel } = storedKernel.read(binding, 'binding')
+/**
+ * Returns the kernel over coordinates, without statements, by which tensors are bound to a plan. `at`: path of the plan. Throws SptError
+ * `plan/malformed`.
+ */
+export function readKernel(
+  { binding, runtimeFormats }: Pick<Plan, 'binding' | 'runtimeFormats'>,
+  at = '',
+): Kernel1 {
+  const { visited, skippedProducts, ...kernel } = storedKernel.read(binding, within(at, 'binding'))
   return {
     stage: 1,
     ...kernel,
     body: bodyVisiting(visited),
-    ...(runtimeFormats && { runtimeLists: list(runtimeLists).read(runtimeFormats, 'runtimeFormats') }),
+    ...(runtimeFormats && {
+      runtimeLists: list(runtimeLists).read(runtimeFormats, within(at, 'runtimeFormats')),
+    }),
     ...(skippedProducts && { skippedProducts }),
   }
 }

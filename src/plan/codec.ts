@@ -16,11 +16,14 @@ interface Optional<T> extends Codec<T> {
 export function malformed(path: string, json: unknown, expected: string): never {
   const text = JSON.stringify(json) ?? 'nothing'
   failAs('plan/malformed', {
-    message: `${path === '' ? 'the plan' : path} of the plan is ${text.length > 60 ? `${text.slice(0, 60)}…` : text}`,
+    message: `${path === '' ? 'the plan' : `${path} of the plan`} is ${text.length > 60 ? `${text.slice(0, 60)}…` : text}`,
     expected,
     hint: 'write the plan again: spt emit --target plan',
   })
 }
+
+/** The path of a field of the value at `path`. */
+export const within = (path: string, field: string): string => (path === '' ? field : `${path}.${field}`)
 
 /** A value that is the same in JSON. */
 const plain = <T>(expected: string, holds: (json: unknown) => boolean): Codec<T> => ({
@@ -107,13 +110,13 @@ export function record<T, Local extends keyof T = never>(fields: Fields<T, Local
       const unknown = Object.keys(given).find((name) => !(name in fields))
       if (unknown !== undefined)
         malformed(
-          `${path}.${unknown}`,
+          within(path, unknown),
           given[unknown],
           `no field besides ${entries.map(([n]) => n).join(', ')}`,
         )
       return Object.fromEntries(
         entries.flatMap(([name, codec]) => {
-          const value = codec.read(given[name], path === '' ? name : `${path}.${name}`)
+          const value = codec.read(given[name], within(path, name))
           return value === undefined ? [] : [[name, value]]
         }),
       ) as T

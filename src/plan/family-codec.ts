@@ -1,26 +1,31 @@
 /** Families of plans as JSON: several plans of one kernel, and the conditions over sizes and statistics that select one. */
-import { failWith } from '../ast/diagnostics/diagnostic.ts'
 import type { Kernel1 } from '../ir/coordinates/stage1.ts'
 import { visitedAxes } from '../ir/coordinates/stage1-tree.ts'
 import type { Expr } from '../ir/expressions/expr.ts'
-import { SIZE_OPERATORS, type SizeExpr } from '../ir/expressions/size-expressions.ts'
-import { printExpr1 } from '../ir/print/print-stage1.ts'
-import { isFloat } from '../ir/values/dtype.ts'
-import { readKernel, storedKernel } from './binding-codecs.ts'
-import { type Codec, count, list, malformed, map, objectAt, oneOf, record, text } from './codec.ts'
+import { freeVars, readsMemory } from '../ir/expressions/expr-tree.ts'
+import type { Instance } from '../ir/formats/format.ts'
+import { instance, readKernel, storedKernel } from './binding-codecs.ts'
+import { type Codec, count, list, malformed, map, objectAt, oneOf, record, tagged, text } from './codec.ts'
+import { expr } from './expressions.ts'
 import type { LaunchPlan } from './launch-plan.ts'
-import { sizeExpression } from './plan-codec.ts'
 import { checkSchema, readPlan } from './read.ts'
-import { type Plan, type PlanBinding, type PlanFamily, type PlanStatistic, SCHEMA } from './schema.ts'
+import { type Plan, type PlanBinding, type PlanFamily, SCHEMA } from './schema.ts'
 import { writePlan } from './write.ts'
 
-export interface FamilyBranch {
-  readonly when: readonly SizeExpr[]
+interface FamilyBranch {
+  readonly when: readonly Expr[]
   /** Call of the schedule: `gpu(8, 32)`. */
   readonly schedule: string
   /** Index of the plan. */
   readonly plan: number
 }
+
+const LENGTHS = ['count', 'longest', 'shortest', 'mean', 'empty', 'segments'] as const
+
+/** A statistic of an axis or a tensor `of`. `fill_ratio`: with the arguments of the format. */
+export type FamilyStatistic =
+  | { readonly kind: (typeof LENGTHS)[number] | 'nnz'; readonly of: string }
+  | { readonly kind: 'fill_ratio'; readonly of: string; readonly format: Instance }
 
 /** A family in memory. */
 export interface LoadableFamily {
@@ -28,53 +33,25 @@ export interface LoadableFamily {
   readonly schedule: string
   /** The kernel as declared, by which sizes and statistics are computed. */
   readonly kernel: Kernel1
-  readonly statistics: ReadonlyMap<string, PlanStatistic>
+  readonly statistics: ReadonlyMap<string, FamilyStatistic>
   readonly branches: readonly FamilyBranch[]
   readonly plans: readonly LaunchPlan[]
 }
 
-/** The value of an expression as a `SizeExpr`, in exact arithmetic; `null` if it needs rounding or functions. */
-function writeCondition(e: Expr): SizeExpr | null {
-  const parts = (...xs: readonly Expr[]): readonly SizeExpr[] | null => {
-    const written = xs.map(writeCondition)
-    return written.some((x) => x === null) ? null : (written as SizeExpr[])
-  }
-  const applied = (op: string, operands: readonly SizeExpr[] | null): SizeExpr | null =>
-    operands && [op, ...operands]
-  switch (e.kind) {
-    case 'const':
-      return e.value
-    case 'var':
-      return e.name
-    case 'unary':
-      return applied(e.op, parts(e.x))
-    case 'binary':
-      return e.op in SIZE_OPERATORS && (!isFloat(e.dtype) || !['div', 'mod', 'quo', 'rem'].includes(e.op))
-        ? applied(e.op, parts(e.a, e.b))
-        : null
-    case 'select':
-      return applied('select', parts(e.cond, e.then, e.else))
-    case 'cast':
-      return e.dtype === 'f64' || e.x.dtype !== 'f64' ? writeCondition(e.x) : null
-    default:
-      return null
-  }
-}
-
-/** The condition of a branch. Throws SptError `choose/open` if it rounds. */
-export const conditionOf = (e: Expr): SizeExpr =>
-  writeCondition(e) ??
-  failWith('choose/open', `a condition of a family of plans rounds: ${printExpr1(e)}`, {
-    expected: 'comparisons of integers, sizes and statistics',
-    hint: 'multiply instead of dividing: longest(j) > 2 * mean(j)',
-  })
-
-const STATISTICS = ['count', 'longest', 'shortest', 'mean', 'empty', 'segments', 'nnz'] as const
+const counted = record<{ readonly kind: string; readonly of: string }>({ kind: text, of: text })
+const statistic = tagged<FamilyStatistic>('kind', {
+  ...Object.fromEntries([...LENGTHS, 'nnz'].map((kind) => [kind, counted as Codec<never>])),
+  fill_ratio: record<Extract<FamilyStatistic, { kind: 'fill_ratio' }>>({
+    kind: oneOf(['fill_ratio']),
+    of: text,
+    format: instance,
+  }) as Codec<never>,
+})
 
 const selection = record<Omit<LoadableFamily, 'kernel' | 'plans'>>({
   schedule: text,
-  statistics: map(record<PlanStatistic>({ kind: oneOf(STATISTICS), of: text })),
-  branches: list(record<FamilyBranch>({ when: list(sizeExpression), schedule: text, plan: count })),
+  statistics: map(statistic),
+  branches: list(record<FamilyBranch>({ when: list(expr), schedule: text, plan: count })),
 })
 
 /** True for the JSON of a family. */
@@ -106,11 +83,11 @@ export function readFamily(json: PlanFamily): LoadableFamily {
   checkSchema(json)
   const { choose, plans } = fields.read(json, '')
   const { binding, ...own } = objectAt(choose, 'choose')
-  const kernel = readKernel({ binding: binding as PlanBinding })
+  const kernel = readKernel({ binding: binding as PlanBinding }, 'choose')
   const { branches, statistics, schedule } = selection.read(own, 'choose')
   if (branches.length === 0) malformed('choose.branches', branches, 'one branch or more')
   for (const [name, { kind, of }] of statistics) {
-    const known = kind === 'nnz' ? kernel.buffers : kernel.axes
+    const known = kind === 'nnz' || kind === 'fill_ratio' ? kernel.buffers : kernel.axes
     if (!known.some((x) => x.name === of))
       malformed(`choose.statistics.${name}.of`, of, 'a name of the kernel')
   }
@@ -118,12 +95,10 @@ export function readFamily(json: PlanFamily): LoadableFamily {
   branches.forEach(({ when, plan }, k) => {
     if (plan >= plans.length)
       malformed(`choose.branches[${k}].plan`, plan, `the index of one of ${plans.length} plans`)
-    for (const name of when.flatMap(namesOfSize))
-      if (!names.has(name)) malformed(`choose.branches[${k}].when`, name, `one of ${[...names].join(', ')}`)
+    const at = `choose.branches[${k}].when`
+    if (when.some(readsMemory)) malformed(at, when.map(expr.write), 'expressions of sizes and statistics')
+    for (const name of when.flatMap((e) => [...freeVars(e)]))
+      if (!names.has(name)) malformed(at, name, `one of ${[...names].join(', ')}`)
   })
-  return { kernel, schedule, statistics, branches, plans: plans.map((p) => readPlan(p)) }
+  return { kernel, schedule, statistics, branches, plans: plans.map((p, k) => readPlan(p, `plans[${k}]`)) }
 }
-
-/** Names of sizes in an expression. */
-export const namesOfSize = (e: SizeExpr): readonly string[] =>
-  typeof e === 'number' ? [] : typeof e === 'string' ? [e] : (e.slice(1) as SizeExpr[]).flatMap(namesOfSize)

@@ -47,7 +47,7 @@ const expression: Codec<Expression> = {
   },
 }
 /** An expression of operators on sizes alone. */
-export const sizeExpression: Codec<SizeExpr> = {
+const sizeExpression: Codec<SizeExpr> = {
   write: (value) => value,
   read(json, path) {
     if (!isSizeExpr(json)) malformed(path, json, 'an expression over sizes')

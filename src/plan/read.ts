@@ -6,7 +6,7 @@ import { freeVars } from '../ir/expressions/expr-tree.ts'
 import type { Device } from '../runtime/device.ts'
 import { isWord } from '../runtime/webgpu/widened-elements.ts'
 import { readKernel } from './binding-codecs.ts'
-import { malformed, objectAt } from './codec.ts'
+import { malformed, objectAt, within } from './codec.ts'
 import { expr } from './expressions.ts'
 import type { LaunchPlan } from './launch-plan.ts'
 import { planFields } from './plan-codec.ts'
@@ -14,11 +14,11 @@ import { type Expression, type Plan, type PlanArgument, type PlanLaunch, SCHEMA 
 import { sha256 } from './sha256.ts'
 
 /** Throws SptError `plan/version` for a later version of the schema, and `plan/malformed` for another file. */
-export function checkSchema(json: unknown): void {
-  const { schema } = objectAt(json, '')
+export function checkSchema(json: unknown, at = ''): void {
+  const { schema } = objectAt(json, at)
   const [name, version] = SCHEMA.split('/') as [string, string]
   const [, given] = typeof schema === 'string' && schema.startsWith(`${name}/`) ? schema.split('/') : []
-  if (given === undefined || !/^\d+$/.test(given)) malformed('schema', schema, SCHEMA)
+  if (given === undefined || !/^\d+$/.test(given)) malformed(within(at, 'schema'), schema, SCHEMA)
   if (Number(given) <= Number(version)) return
   failAs('plan/version', {
     message: `the plan has schema ${name}/${given}, and this version of sparsetile reads ${SCHEMA}`,
@@ -29,10 +29,10 @@ export function checkSchema(json: unknown): void {
 
 /**
  * Returns the plan that `writePlan` wrote. Throws SptError `plan/version`, `plan/malformed` with the path of the field, `plan/hash` if
- * the text of a module was changed.
+ * the text of a module was changed. `at`: path of the plan in a family.
  */
-export function readPlan(json: unknown): LaunchPlan {
-  checkSchema(json)
+export function readPlan(json: unknown, at = ''): LaunchPlan {
+  checkSchema(json, at)
   const {
     schema: _,
     modules,
@@ -40,14 +40,14 @@ export function readPlan(json: unknown): LaunchPlan {
     runtimeFormats: ___,
     packed = [],
     ...plan
-  } = planFields.read(json, '')
+  } = planFields.read(json, at)
   const { target, steps } = plan
-  const binding = readKernel(json as Plan)
-  checkNames({ ...plan, packed }, modules.length)
+  const binding = readKernel(json as Plan, at)
+  checkNames({ ...plan, packed }, modules.length, at)
   for (const [k, m] of modules.entries())
     if (sha256(m.text) !== m.sha256)
       failAs('plan/hash', {
-        message: `the text of module ${m.name} (modules[${k}]) does not have the SHA-256 hash of the plan`,
+        message: `the text of module ${m.name} (${within(at, `modules[${k}]`)}) does not have the SHA-256 hash of the plan`,
         expected: `the hash ${m.sha256}`,
         hint: 'write the plan again: spt emit --target plan',
       })
@@ -59,7 +59,7 @@ export function readPlan(json: unknown): LaunchPlan {
 }
 
 /** Checks that expressions and steps mention sizes, scalars, buffers and modules of the plan. Throws SptError `plan/malformed`. */
-function checkNames({ sizes, scalars, buffers, packed, steps }: Names, modules: number): void {
+function checkNames({ sizes, scalars, buffers, packed, steps }: Names, modules: number, at: string): void {
   const known = [...new Set([...sizes, ...scalars].map((s) => s.name))]
   const names = buffers.map((b) => b.name)
   const buffer = (name: string, path: string): void => {
@@ -71,14 +71,15 @@ function checkNames({ sizes, scalars, buffers, packed, steps }: Names, modules: 
   const value = (e: Expression, path: string): void => {
     for (const name of freeVars(expr.read(e, path))) scalar(name, path)
   }
-  for (const [k, b] of buffers.entries()) value(b.length, `buffers[${k}].length`)
+  for (const [k, b] of buffers.entries()) value(b.length, within(at, `buffers[${k}].length`))
   for (const [k, p] of packed.entries()) {
-    buffer(p.in, 'packed')
-    value(p.length, `packed[${k}].length`)
-    value(p.at, `packed[${k}].at`)
+    const path = within(at, `packed[${k}]`)
+    buffer(p.in, `${path}.in`)
+    value(p.length, `${path}.length`)
+    value(p.at, `${path}.at`)
   }
   for (const [k, s] of steps.entries()) {
-    const path = `steps[${k}]`
+    const path = within(at, `steps[${k}]`)
     if ('clear' in s) {
       buffer(s.clear, `${path}.clear`)
       continue
@@ -86,13 +87,13 @@ function checkNames({ sizes, scalars, buffers, packed, steps }: Names, modules: 
     if (s.module >= modules) malformed(`${path}.module`, s.module, `the index of one of ${modules} modules`)
     for (const [d, e] of s.grid.entries()) value(e, `${path}.grid[${d}]`)
     for (const [d, a] of s.args.entries()) {
-      const at = `${path}.args[${d}]`
-      if ('scalar' in a) scalar(a.scalar, `${at}.scalar`)
-      else if ('buffer' in a) buffer(a.buffer, `${at}.buffer`)
+      const own = `${path}.args[${d}]`
+      if ('scalar' in a) scalar(a.scalar, `${own}.scalar`)
+      else if ('buffer' in a) buffer(a.buffer, `${own}.buffer`)
       else {
-        buffer(a.of, `${at}.of`)
-        value(a.rows, `${at}.rows`)
-        value(a.columns, `${at}.columns`)
+        buffer(a.of, `${own}.of`)
+        value(a.rows, `${own}.rows`)
+        value(a.columns, `${own}.columns`)
       }
     }
     for (const [d, name] of s.reads.entries()) buffer(name, `${path}.reads[${d}]`)

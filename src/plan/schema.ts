@@ -243,9 +243,9 @@ export interface PlanFamily {
     readonly schedule: string
     /** Statistics of tensors by the names that conditions use, such as `nnz(A)`. */
     readonly statistics: Readonly<Record<string, PlanStatistic>>
-    /** The first branch whose conditions, over sizes and statistics, are all positive. `schedule`: call of the schedule of the plan. */
+    /** The first branch whose conditions, over sizes and statistics, all hold. `schedule`: call of the schedule of the plan. */
     readonly branches: readonly {
-      readonly when: readonly SizeExpr[]
+      readonly when: readonly Expression[]
       readonly schedule: string
       readonly plan: number
     }[]
@@ -255,8 +255,13 @@ export interface PlanFamily {
   readonly plans: readonly Plan[]
 }
 
-/** `nnz` of a tensor: number of stored elements. Others, of an axis: number of positions, and lengths and number of its segments. */
+/**
+ * `nnz` of a tensor: number of stored elements. `fill_ratio`: slots that the format has for the tensor, divided by the elements of the
+ * tensor. Others, of an axis: number of positions, and lengths and number of its segments.
+ */
 export interface PlanStatistic {
-  readonly kind: 'count' | 'longest' | 'shortest' | 'mean' | 'empty' | 'segments' | 'nnz'
+  readonly kind: 'count' | 'longest' | 'shortest' | 'mean' | 'empty' | 'segments' | 'nnz' | 'fill_ratio'
   readonly of: string
+  /** Of `fill_ratio`: the format with its arguments, as in `binding.reformats`. */
+  readonly format?: JsonNode
 }

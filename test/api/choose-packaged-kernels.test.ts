@@ -6,7 +6,7 @@ import { factText } from '../../src/analysis/integers/facts.ts'
 import { type Decision, decide, dispatchCall } from '../../src/api/dispatch/dispatch-conditions.ts'
 import type { RunInputs } from '../../src/api/inputs/bound-inputs.ts'
 import { flatInputs } from '../../src/api/inputs/flat-inputs.ts'
-import { elaborate, type ScheduleCall } from '../../src/elaborate/index.ts'
+import { elaborate } from '../../src/elaborate/index.ts'
 import type { Fact } from '../../src/ir/statements/loops.ts'
 import { coords, type Device, devices, type Kernel, load } from '../../src/node.ts'
 import { brokenFact } from '../../src/plan/interpret.ts'
@@ -128,10 +128,10 @@ test.each(sample(NAMES, 2))(
     const kernel = (await load(file)).kernel(name)
     const sizes = kernel.compilation.source.params.filter((p) => p.kind === 'size').map((p) => p.name)
     const random = new Random(7)
-    const calls = choice.branches.flatMap((b) => b.calls)
-    const found = new Map<ScheduleCall, Decision>()
+    const calls: Decision['call'][] = choice.branches.flatMap((b) => b.calls)
+    const found = new Map<Decision['call'], Decision>()
     /** What is for WebGPU alone can have instructions that CUDA has not. */
-    const devices = new Map<ScheduleCall, Set<string>>()
+    const devices = new Map<Decision['call'], Set<string>>()
     const facts = new Map<string, readonly Fact[]>()
     for (let k = 0; k < 100_000; k++) {
       const on = (['cpu', 'webgpu', 'cuda'] as const)[k % 3]!

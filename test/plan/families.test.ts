@@ -1,6 +1,6 @@
 /** Families of plans: written as JSON, loaded, and selected by sizes and statistics as the dispatch selects. */
 import fc from 'fast-check'
-import { afterAll, describe, expect, test } from 'vitest'
+import { afterAll, describe, expect, test, vi } from 'vitest'
 import { SptError } from '../../src/ast/diagnostics/diagnostic.ts'
 import {
   coords,
@@ -48,6 +48,13 @@ const fact = fc.record({
     'empty(j)',
     'count(j)',
     'longest(j) - shortest(j)',
+    'mean(j) / d',
+    'i32(mean(j))',
+    '(m + d) / 2',
+    'd % 3',
+    'select(m > 2, mean(j) / m, d / 2)',
+    '4 * fill_ratio(A, bsr(2))',
+    'fill_ratio(A, panels(2, 1)) * d',
   ),
   op: fc.constantFrom('>', '<=', '==', '!='),
   than: fc.constantFrom('0', '1', '2', '4', 'm', '2 * d', 'segments(j)', 'mean(j)'),
@@ -120,6 +127,9 @@ describe.each(['cpu', 'webgpu'] as const)('on %s', (kind) => {
             Awaited<ReturnType<typeof live.bind>>,
           ]
           expect(result.selection!.text).toBe(expected.selection!.text)
+          // Conditions that hold for all data are left out.
+          if (expected.selection!.reason === 'otherwise') expect(result.selection!.reason).toBe('otherwise')
+          expect(loaded.plan).toEqual(json)
           for (const b of [expected, result]) await b.run()
           expect((await result.get('C')).values).toEqual((await expected.get('C')).values)
           for (const b of [expected, result]) b.free()
@@ -153,7 +163,11 @@ test('malformed families are rejected with the path of the field', async () => {
     [{ choose: { ...choose, statistics: { x: { kind: 'nnz', of: 'Q' } } } }, 'choose.statistics.x.of'],
     [{ choose: { ...choose, statistics: { x: { kind: 'odd', of: 'A' } } } }, 'choose.statistics.x.kind'],
     [{ choose: { ...choose, binding: null } }, 'binding'],
-    [{ plans: [{ ...plan.plans[0], kernel: 7 }, plan.plans[1]] }, 'kernel'],
+    [{ plans: [{ ...plan.plans[0], kernel: 7 }, plan.plans[1]] }, 'plans[0].kernel of the plan'],
+    [{ plans: [plan.plans[0], { ...plan.plans[1], binding: 0 }] }, 'plans[1].binding of the plan'],
+    [{ plans: [plan.plans[0], { ...plan.plans[1], steps: [{ clear: 'Q' }] }] }, 'plans[1].steps[0].clear of'],
+    [{ plans: [plan.plans[0], 0] }, 'plans[1] of the plan is 0'],
+    [{ choose: { ...choose, branches: [{ ...first, when: [['load', 'd', [0]]] }] } }, 'branches[0].when of'],
   ] as const) {
     const error = await loadPlan({ ...plan, ...change } as never, device).catch((e: unknown) => e)
     expect(error, path).toBeInstanceOf(SptError)
@@ -264,4 +278,44 @@ test('spt emit writes a family, and spt run selects from it', async () => {
       [10, 12].flatMap((x) => new Array(d).fill(x)),
     )
   }
+})
+
+test('a loaded family states its conditions as text, with the values that decide', async () => {
+  const device = await devices.cpu()
+  const text = `${PROGRAM}schedule mul.auto choose { when (fill_ratio(A, bsr(2)) > 0.4) rows when (d > 2) tiled(2) otherwise outer }\n`
+  const { plan } = await (await load(text)).kernel('mul').schedule('auto').build(device)
+  const fn = await loadPlan(JSON.parse(JSON.stringify(plan)) as PlanFamily, device)
+  const A = coords([4, 4], [[0], [1]], [1])
+  const reasons = []
+  for (const d of [1, 3]) {
+    const { selection } = await fn.bind({ A, B: dense([4, d], new Float32Array(4 * d)) })
+    reasons.push([selection!.text, selection!.reason, selection!.rejectedBranches])
+  }
+  const ratio = 'rows: fill_ratio(A, bsr(2)) > 0.4 does not hold: fill_ratio(A, bsr(2)) is 0.25'
+  expect(reasons).toEqual([
+    ['outer', 'otherwise', [ratio, 'tiled(2): d > 2 does not hold: d is 1']],
+    ['tiled(2)', 'd > 2', [ratio]],
+  ])
+  await device.dispose()
+})
+
+test('build compiles each schedule of `fastest` that needs no data, and skips illegal ones', async () => {
+  const device = await devices.cpu()
+  const compile = vi.spyOn(device, 'compile')
+  const text = `${PROGRAM}schedule mul.bad { reorder (f, i, j); split q by 2 }
+schedule mul.auto choose { when (d > 2) fastest { plain; tiled(2); bad } when (d > 1) tiled(m) otherwise outer }\n`
+  const fn = await (await load(text)).kernel('mul').schedule('auto').build(device)
+  const before = compile.mock.calls.length
+  expect(before).toBe(3)
+  const A = coords([4, 4], [[0], [1]], [1])
+  for (const [d, compiled] of [
+    [1, 0],
+    [3, 0],
+    [2, 1],
+  ] as const) {
+    const C = await fn({ A, B: dense([4, d], new Float32Array(4 * d).fill(1)) })
+    expect([...C.C!.values!].slice(0, d)).toEqual(new Array(d).fill(1))
+    expect(compile.mock.calls.length).toBe(before + compiled)
+  }
+  await device.dispose()
 })

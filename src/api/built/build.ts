@@ -4,8 +4,9 @@ import { expectFields, FLAG, FUNCTION, SIGNAL } from '../../ast/diagnostics/valu
 import { Work, type WorkOptions } from '../../ast/work.ts'
 import { bindPlan } from '../../run/bind/bind-plan.ts'
 import type { Device } from '../../runtime/device.ts'
+import type { AutoSchedulable } from '../auto-schedule/format-candidates.ts'
 import { isUnscheduled, scheduleCandidates } from '../auto-schedule/schedule-candidates.ts'
-import type { OpenDispatch, Selectable } from '../dispatch/open-dispatch.ts'
+import type { AnyKernel, Dispatch } from '../dispatch/schedules.ts'
 import { checkSizes, isRecord } from '../inputs/argument-checks.ts'
 import { Built } from './built.ts'
 import { compileSteps } from './code.ts'
@@ -29,9 +30,9 @@ export interface BuildOptions extends WorkOptions {
 }
 
 /** `open`: the dispatch that selects a schedule for each binding. */
-export async function buildKernel<K extends Selectable<K>>(
-  kernel: K,
-  open: OpenDispatch<K> | null,
+export async function buildKernel(
+  kernel: AnyKernel,
+  open: Dispatch | null,
   device: Device,
   options: BuildOptions,
 ): Promise<Built> {
@@ -46,25 +47,27 @@ export async function buildKernel<K extends Selectable<K>>(
   })
   const { auto = true, deterministic = false, ...facts } = options
   const work = new Work(options)
-  checkSizes((open?.base ?? kernel).compilation.source, facts.sizes)
-  if (!auto) return new Built(device, { code: await compileOrdered(kernel, device, deterministic, work) })
+  checkSizes((open ?? kernel.compilation).source, facts.sizes)
+  if (!auto) {
+    const code = await compileOrdered(kernel, device, deterministic, work)
+    return new Built(device, { kind: 'fixed', code })
+  }
   return open
     ? buildDispatch({ ...open, deterministic }, device, facts, work)
     : (await buildDefault(kernel, device, options, work)).built
 }
 
 /** Compiles the schedule that a dispatch selects without data, if conditions need no data. */
-async function buildDispatch<K extends Selectable<K>>(
-  open: OpenDispatch<K>,
+async function buildDispatch(
+  open: Dispatch,
   device: Device,
   { sizes, statistics = {} }: Pick<BuildOptions, 'sizes' | 'statistics'>,
   work: Work,
 ): Promise<Built> {
-  const family = new Built(device, { open })
-  const statisticsOf = [...(open.choice?.statistics.values() ?? [])]
+  const family = new Built(device, open)
   const released = (): void => family.release()
   // Runs measure these; until then, no schedule is preferred.
-  if (!statisticsOf.some((s) => s.kind === 'fill_ratio' && s.live)) {
+  if (![...open.choice.statistics.values()].some((s) => s.kind === 'fill_ratio' && s.live)) {
     const chosen = await valueOrError(() => work.wait(family.choose({ ...sizes }, { statistics }), released))
     if (chosen instanceof SptError) {
       if (chosen.diagnostics.some((d) => !NEEDS_DATA.has(d.code))) throw chosen
@@ -78,18 +81,13 @@ async function buildDispatch<K extends Selectable<K>>(
 /** Codes of errors of a selection that data of a binding can resolve. */
 const NEEDS_DATA = new Set(['bind/missing-size', 'choose/unknown-statistic'])
 
-async function compileOrdered<K extends Selectable<K>>(
-  kernel: K,
-  device: Device,
-  deterministic: boolean,
-  work: Work,
-) {
-  const code = await compileSteps(kernel, device, work)
+async function compileOrdered(kernel: AnyKernel, device: Device, deterministic: boolean, work: Work) {
+  const code = await compileSteps<AnyKernel>(kernel, device, work)
   return deterministic ? checkOrdered(code) : code
 }
 
 /** Compiles a kernel; without a schedule, as far as possible without data. Returns also the kernel under that schedule. */
-export async function buildDefault<K extends Selectable<K>>(
+export async function buildDefault<K extends AnyKernel & AutoSchedulable<K>>(
   kernel: K,
   device: Device,
   { deterministic = false, sizes }: BuildOptions = {},
@@ -97,7 +95,7 @@ export async function buildDefault<K extends Selectable<K>>(
 ): Promise<{ readonly kernel: K; readonly built: Built }> {
   const compile = (k: K) => compileOrdered(k, device, deterministic, work)
   if (!isUnscheduled(kernel.compilation))
-    return { kernel, built: new Built(device, { code: await compile(kernel) }) }
+    return { kernel, built: new Built(device, { kind: 'fixed', code: await compile(kernel) }) }
   // On GPUs, candidates are compiled once sizes are known, because code for unknown sizes has a version per remainder.
   const guess =
     device.kind === 'cpu' || sizes ? scheduleCandidates(kernel, device.kind, sizes, 1)[0]?.kernel : undefined
@@ -109,7 +107,8 @@ export async function buildDefault<K extends Selectable<K>>(
       : { kernel, code: await compile(kernel) }
   // Lists and sets of formats are not inputs of the kernel as declared, on which candidates are compared.
   if (sizes || bindPlan(kernel.compilation.kernel).operands.size > 0)
-    return { kernel: early.kernel, built: new Built(device, { code: early.code }) }
-  const open = { base: kernel, choice: null, values: new Map(), text: 'auto', deterministic }
-  return { kernel: early.kernel, built: new Built(device, { open, ...early }) }
+    return { kernel: early.kernel, built: new Built(device, { kind: 'fixed', code: early.code }) }
+  const { source } = kernel.compilation
+  const schedules = { kind: 'automatic', base: kernel, source, deterministic, ...early } as const
+  return { kernel: early.kernel, built: new Built(device, schedules) }
 }

@@ -13,7 +13,9 @@ import type { Tensor } from '../../storage/tensor.ts'
 import type { SelectionInputs } from '../dispatch/device-facts.ts'
 import type { Selection } from '../dispatch/dispatch-conditions.ts'
 import { Dispatcher } from '../dispatch/dispatcher.ts'
-import { withRejected } from '../dispatch/open-dispatch.ts'
+import { familyPlan } from '../dispatch/family-plan.ts'
+import { type Schedules, withRejected } from '../dispatch/schedules.ts'
+import type { Selector } from '../dispatch/selector.ts'
 import { expectInputs, expectRecord, valuesIn } from '../inputs/bound-inputs.ts'
 import { type BindOptions, type Inputs, namedInputs, type SelectionOptions } from '../inputs/flat-inputs.ts'
 import { Callable } from '../programs/error-sources.ts'
@@ -28,7 +30,7 @@ import {
 } from './candidates.ts'
 import { fittingBytes } from './check-binding.ts'
 import type { CompiledCode } from './code.ts'
-import { type AnySelector, Family, type Schedules } from './schedule-family.ts'
+import { Family } from './schedule-family.ts'
 
 /** A kernel compiled for a device. A call binds the inputs, runs, reads the outputs by name, and frees the memory. */
 export class Built extends Callable<
@@ -41,13 +43,13 @@ export class Built extends Callable<
   readonly selection: Selection | null
   readonly #family: Family
   /** The schedule of bound data, and those that follow it. */
-  readonly #bound = new WeakMap<Bound, BoundCandidates & { readonly selector: AnySelector | null }>()
+  readonly #bound = new WeakMap<Bound, BoundCandidates & { readonly selector: Selector | null }>()
 
   constructor(device: Device, schedules: Schedules, selection: Selection | null = null) {
     const family = new Family(device, schedules)
     super(family.source.name)
     this.device = device
-    this.sources = (schedules.open?.base ?? schedules.code)?.sources ?? new Map()
+    this.sources = family.sources
     this.selection = selection
     this.#family = family
   }
@@ -73,7 +75,8 @@ export class Built extends Callable<
   /** True if equal inputs give bitwise equal outputs in every run on this device, under every schedule that may be selected. */
   get deterministic(): boolean {
     if (this.device.kind === 'cpu') return true
-    return this.#family.open ? this.#family.open.deterministic === true : this.unorderedSums.length === 0
+    const { schedules } = this.#family
+    return schedules.kind === 'fixed' ? this.unorderedSums.length === 0 : schedules.deterministic === true
   }
 
   /**
@@ -95,12 +98,12 @@ export class Built extends Callable<
    */
   async choose(inputs: Inputs, options: SelectionOptions = {}): Promise<Built> {
     const given = namedInputs('choose', inputs, options, ['resident'])
-    if (!this.#family.open && !this.#family.loaded) return this
+    if (this.#family.schedules.kind === 'fixed') return this
     const selector = this.#family.selector(given)
     await selector?.fetch()
     return firstAccepted(this.#family.candidates(given, selector), async (candidate) => {
       selector?.check(candidate)
-      return new Built(this.device, { code: await candidate.compile() }, candidate.selection)
+      return new Built(this.device, { kind: 'fixed', code: await candidate.compile() }, candidate.selection)
     })
   }
 
@@ -127,7 +130,7 @@ export class Built extends Callable<
 
   async #bind(inputs: SelectionInputs, work: Work): Promise<Binding> {
     this.#checkBindable(inputs)
-    if (this.#family.open) work.begin('select', this.#family.label)
+    if (this.#family.schedules.kind !== 'fixed') work.begin('select', this.#family.label)
     const selector = this.#family.selector(inputs)
     const fetching = selector?.fetch()
     if (fetching) await fetching
@@ -154,7 +157,7 @@ export class Built extends Callable<
   *#bindFirst(
     candidates: readonly Candidate[],
     rejected: readonly string[],
-    selector: AnySelector | null,
+    selector: Selector | null,
   ): Coroutine<Bound> {
     const found = yield* bindFirst(candidates, rejected)
     this.#bound.set(found.bound, { ...found, selector })
@@ -186,11 +189,7 @@ export class Built extends Callable<
   }
 
   /** A binding whose runs select a schedule. */
-  async #selecting(
-    selector: AnySelector,
-    first: () => Candidate,
-    isMeasuredFirst: boolean,
-  ): Promise<Binding> {
+  async #selecting(selector: Selector, first: () => Candidate, isMeasuredFirst: boolean): Promise<Binding> {
     selector.draw()
     const { live, unknown } = selector
     const select = (...facts: Parameters<typeof selector.select>): Candidate =>
@@ -228,7 +227,8 @@ export class Built extends Callable<
    * @throws SptError `choose/open` if schedules of a dispatch depend on data, or if there are more than six
    */
   get plan(): Plan | PlanFamily {
-    return this.#family.open?.choice ? this.#family.plan : writePlan(this.program.plan)
+    const { schedules } = this.#family
+    return schedules.kind === 'dispatch' ? familyPlan(schedules, this.device) : writePlan(this.program.plan)
   }
 
   /** @internal */

@@ -1,6 +1,5 @@
 /** Schedules of one kernel on the same data, between which a dispatch switches at run time. */
 import { lazy } from '../../ast/lazy.ts'
-import type { Coverage } from '../../elaborate/index.ts'
 import { capacityCounts, type RuntimeLists } from '../../ir/coordinates/runtime-lists.ts'
 import type { Bound } from '../../run/bind/index.ts'
 import { type BareValues, withValues } from '../../run/bind/results/update-values.ts'
@@ -13,10 +12,11 @@ import type { Command } from '../../runtime/device.ts'
 import type { Tensor } from '../../storage/tensor.ts'
 import { bindCandidate, type Candidate, textOf } from '../built/candidates.ts'
 import type { CompiledCode } from '../built/code.ts'
+import type { FillRatioStatistic } from './dispatch-conditions.ts'
 import { determinesFillRatio } from './fill-ratio.ts'
 
 /** Fill ratios of formats built at run time in conditions of a dispatch, by name. */
-export type LiveRatios = ReadonlyMap<string, Coverage>
+export type LiveRatios = ReadonlyMap<string, FillRatioStatistic>
 
 interface Finding {
   readonly statistic: string

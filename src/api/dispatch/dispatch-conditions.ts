@@ -1,25 +1,54 @@
 /** Evaluation of a dispatch's conditions, with the reason for the selection. */
 
-import { type Diagnostic, failAs, failWith, type Span, SptError } from '../../ast/diagnostics/diagnostic.ts'
+import {
+  type Diagnostic,
+  failAs,
+  failWith,
+  resultOrError,
+  type Span,
+  SptError,
+} from '../../ast/diagnostics/diagnostic.ts'
 import type { RuleOrigin } from '../../ast/nodes/nodes.ts'
 import { appliedName } from '../../ast/print/message-text.ts'
 import { withoutDivisionByZero } from '../../elaborate/expressions/index-arithmetic.ts'
-import type {
-  Branch,
-  Choice,
-  Condition,
-  ScheduleCall,
-  ScheduleParam,
-  Statistic,
-} from '../../elaborate/index.ts'
+import type { Choice, Condition, Coverage, Schedule, ScheduleCall, Statistic } from '../../elaborate/index.ts'
 import { coverageText, withNumbers } from '../../elaborate/index.ts'
-import { type Expr, type Var, variable } from '../../ir/expressions/expr.ts'
-import { children, freeVars, rewriteExpr } from '../../ir/expressions/expr-tree.ts'
+import { constant, type Expr, type Var, variable } from '../../ir/expressions/expr.ts'
+import { children, freeVars, rewriteExpr, withChildren } from '../../ir/expressions/expr-tree.ts'
+import type { Instance } from '../../ir/formats/format.ts'
 import { evaluateNode } from '../../ir/values/evaluate.ts'
 import { valuesOf } from '../../schedule/steps/function-calls.ts'
 
-export interface DispatchCall {
-  readonly choice: Choice
+/** A fill ratio in a family of plans. */
+export interface StoredFillRatio extends Pick<Coverage, 'kind' | 'tensor' | 'live'> {
+  /** The format with its arguments. */
+  readonly instance: Instance
+}
+
+/** A fill ratio in conditions. */
+export type FillRatioStatistic = Coverage | StoredFillRatio
+
+/** A schedule with its name and parameters: of the program, or of a plan. */
+type Called = Pick<Schedule, 'name' | 'params'>
+
+export interface BranchCall extends Omit<ScheduleCall, 'schedule'> {
+  readonly schedule: Called
+}
+
+interface Branch {
+  readonly conditions: readonly Condition[]
+  readonly calls: readonly BranchCall[]
+  readonly span: Span
+}
+
+/** Ordered branches, with the statistics and device properties in their conditions: a dispatch of the program, or a family of plans. */
+export interface Branching extends Pick<Choice, 'kernel' | 'name' | 'params' | 'device' | 'span'> {
+  readonly branches: readonly Branch[]
+  readonly statistics: ReadonlyMap<string, Statistic | FillRatioStatistic>
+}
+
+export interface DispatchCall<C extends Branching = Branching> {
+  readonly choice: C
   /** Value of each parameter, including defaults. */
   readonly values: ReadonlyMap<string, number>
   /** Name of the dispatch with the given arguments. */
@@ -63,7 +92,7 @@ export interface PredictedTime {
 
 export interface Decision {
   readonly branch: Branch
-  readonly call: ScheduleCall
+  readonly call: BranchCall
   readonly selection: Selection & { readonly schedule: string }
 }
 
@@ -73,7 +102,7 @@ export type Lookup = (variable: Var) => number
 /**
  * Applies positional arguments to a dispatch; omitted ones take their defaults. @throws SptError `schedule/arguments`, `schedule/argument`
  */
-export function dispatchCall(choice: Choice, args: readonly (number | undefined)[]): DispatchCall {
+export function dispatchCall(choice: Choice, args: readonly (number | undefined)[]): DispatchCall<Choice> {
   const values = valuesOf(choice, args)
   for (const [name, value] of values)
     if (!Number.isSafeInteger(value))
@@ -189,68 +218,73 @@ export function conjunction(conditions: readonly Condition[], comparisons: reado
 }
 
 /** Throws one SptError with all errors of `look` for values that the dispatch may need. */
-function rejectMissing({ branches }: Choice, look: Lookup): void {
+function rejectMissing({ branches }: Branching, look: Lookup): void {
   const missing = new Map<string, readonly Diagnostic[]>()
+  const known = (v: Var): number | undefined => {
+    const value = resultOrError(() => look(v))
+    if (!(value instanceof SptError)) return value
+    if (!missing.has(v.name)) missing.set(v.name, value.diagnostics)
+    return undefined
+  }
   for (const { conditions, calls, span } of branches) {
-    const evaluate = (e: Expr): number | undefined => partly(e, look, span, missing)
-    let holds: number | undefined = 1
-    for (const c of conditions) {
-      const truth = evaluate(c.expr)
-      if (truth !== 1) holds = truth
-      if (truth === 0) break
-    }
-    if (holds === 0) continue
-    for (const { args } of calls) for (const a of args) if (a) evaluate(a)
-    if (holds !== undefined) break
+    // Other errors are reported when the branches are evaluated in order.
+    const open = resultOrError(() => openConditions(conditions, known))
+    if (open === null) continue
+    for (const { args } of calls) for (const a of args) if (a) resultOrError(() => reduced(a, known, span))
+    if (!(open instanceof SptError) && open.length === 0) break
   }
   if (missing.size > 0) throw new SptError([...missing.values()].flat())
 }
 
-/** The value of an expression; undefined if it depends on an unknown value, which is added to `missing`. */
-function partly(
-  e: Expr,
-  look: Lookup,
-  place: Span,
-  missing: Map<string, readonly Diagnostic[]>,
-): number | undefined {
-  const evaluate = (x: Expr): number | undefined => partly(x, look, place, missing)
-  if (e.kind === 'binary' && (e.op === 'and' || e.op === 'or')) {
-    const decides = e.op === 'and' ? (x?: number) => x === 0 : (x?: number) => x !== undefined && x !== 0
-    const a = evaluate(e.a)
-    if (decides(a)) return a
-    const b = evaluate(e.b)
-    return decides(b) || a !== undefined ? b : undefined
+/** The conditions that known names leave open; `null` if one of them does not hold. Throws SptError `choose/division`. */
+export function openConditions(
+  conditions: readonly Condition[],
+  known: (v: Var) => number | undefined,
+): readonly Expr[] | null {
+  const open: Expr[] = []
+  for (const { expr, span } of conditions) {
+    const rest = reduced(expr, known, span)
+    if (isTruth(rest, 0)) return null
+    if (rest.kind !== 'const') open.push(rest)
   }
-  if (e.kind === 'select') {
-    const cond = evaluate(e.cond)
-    if (cond !== undefined) return evaluate(cond !== 0 ? e.then : e.else)
-    evaluate(e.then)
-    evaluate(e.else)
-    return undefined
-  }
-  if (e.kind !== 'var' && children(e).map(evaluate).includes(undefined)) return undefined
-  try {
-    return exact(e, look, place)
-  } catch (error) {
-    if (!(error instanceof SptError)) throw error
-    // Other errors are reported when the branches are evaluated in order.
-    if (e.kind === 'var' && !missing.has(e.name)) missing.set(e.name, error.diagnostics)
-    return undefined
-  }
+  return open
 }
 
-function argument({ schedule, span }: ScheduleCall, k: number, value: number): number {
+/** Substitutes known names, and evaluates what they determine. Throws SptError `choose/division`. */
+export function reduced(e: Expr, known: (v: Var) => number | undefined, place: Span): Expr {
+  if (e.kind === 'var') {
+    const value = known(e)
+    return value === undefined ? e : constant(value, e.dtype)
+  }
+  const operands: Expr[] = []
+  for (const x of children(e)) {
+    const operand = reduced(x, known, place)
+    operands.push(operand)
+    // The other operands may be unknown, or without a value.
+    if (e.kind === 'binary' && e.op === 'and' && isTruth(operand, 0)) return operand
+    if (e.kind === 'binary' && e.op === 'or' && isTruth(operand, 1)) return operand
+    if (e.kind === 'select' && operand.kind === 'const')
+      return reduced(isTruth(operand, 1) ? e.then : e.else, known, place)
+  }
+  const [a, b] = operands
+  if (e.kind === 'binary' && (e.op === 'and' || e.op === 'or')) {
+    const neutral = e.op === 'and' ? 1 : 0
+    if (isTruth(a!, neutral)) return b!
+    if (isTruth(b!, neutral)) return a!
+  }
+  const rebuilt = withChildren(e, operands)
+  return freeVars(rebuilt).size > 0 ? rebuilt : constant(constantValue(rebuilt, place), e.dtype)
+}
+
+const isTruth = (e: Expr, value: number): boolean => e.kind === 'const' && (e.value !== 0 ? 1 : 0) === value
+
+function argument({ schedule, span }: BranchCall, k: number, value: number): number {
   if (Number.isSafeInteger(value)) return value
   return failAs('choose/argument', {
     message: `${schedule.params[k]!.name} of schedule ${schedule.name} would be ${value}`,
     span,
     expected: 'an integer',
   })
-}
-
-interface Called {
-  readonly name: string
-  readonly params: readonly ScheduleParam[]
 }
 
 /** Text of a call: arguments are positional up to the first omitted one, and named after it. */
@@ -266,7 +300,7 @@ export function callText({ name, params }: Called, args: readonly (number | unde
 export const constantValue = (e: Expr, place: Span): number => exact(e, () => 0, place)
 
 /** Evaluates in exact arithmetic without overflow. Operands of `and` and `or` are evaluated lazily. */
-export function exact(e: Expr, look: Lookup, place: Span): number {
+function exact(e: Expr, look: Lookup, place: Span): number {
   const evaluate = (x: Expr): number =>
     evaluateNode(x, evaluate, look, withoutDivisionByZero('choose/division', x.span ?? place))
   return evaluate(e)

@@ -4,7 +4,6 @@
  */
 import { byName } from '../../ast/by-name.ts'
 import { failWith } from '../../ast/diagnostics/diagnostic.ts'
-import type { Choice } from '../../elaborate/index.ts'
 import type { Kernel1 } from '../../ir/coordinates/stage1.ts'
 import { agreedSizes } from '../../run/bind/sizes/bound-sizes.ts'
 import { expectArgument, isRecord } from '../inputs/argument-checks.ts'
@@ -13,11 +12,11 @@ import { besideDeclared, type DeclaredInputs } from '../inputs/format-input-bind
 import { checkResident } from '../resident/resident-check.ts'
 import type { DeviceFacts, SelectionContext, SelectionInputs } from './device-facts.ts'
 import { checkDeviceFacts, deviceAnswer } from './device-facts.ts'
-import type { Lookup } from './dispatch-conditions.ts'
+import type { Branching, Lookup } from './dispatch-conditions.ts'
 import { Statistics } from './statistics.ts'
 
 /** Facts about data and device that a dispatch or a space uses. */
-type QueriedFacts = Pick<Choice, 'kernel' | 'name' | 'statistics' | 'device'>
+type QueriedFacts = Pick<Branching, 'kernel' | 'name' | 'statistics' | 'device'>
 
 /** The auto-scheduler has no conditions. */
 const NOTHING: QueriedFacts = { kernel: '', name: 'auto', statistics: new Map(), device: new Map() }

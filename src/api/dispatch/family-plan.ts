@@ -1,77 +1,129 @@
-/** Families of plans of a dispatch: its schedules that need no data, compiled together and written as JSON. */
+/**
+ * Branches of a dispatch on a device: conditions without device properties and parameters, and schedules. Schedules that need no data are
+ * compiled together, and written as a family of plans.
+ */
 import { failWith } from '../../ast/diagnostics/diagnostic.ts'
+import type { Expr, Var } from '../../ir/expressions/expr.ts'
 import { freeVars } from '../../ir/expressions/expr-tree.ts'
-import { conditionOf, type LoadableFamily, writeFamily } from '../../plan/family-codec.ts'
-import type { PlanFamily, PlanStatistic } from '../../plan/schema.ts'
+import { printExpr1 } from '../../ir/print/print-stage1.ts'
+import { type FamilyStatistic, writeFamily } from '../../plan/family-codec.ts'
+import type { PlanFamily } from '../../plan/schema.ts'
 import { planOn, runOn } from '../../run/compile/compiled-program.ts'
 import type { DeviceProperties } from '../../run/compile/device-limits.ts'
 import { valuesOf } from '../../schedule/steps/function-calls.ts'
+import { CompiledCode } from '../built/code.ts'
 import { sumsOf } from '../built/unordered-sums.ts'
-import { type ClosedBranch, closedBranches } from './closed-branches.ts'
-import type { DeviceFacts } from './device-facts.ts'
-import type { DispatchCall } from './dispatch-conditions.ts'
-import { applied, type OpenDispatch, type Selectable } from './open-dispatch.ts'
+import { type DeviceFacts, deviceAnswer, type SelectionContext } from './device-facts.ts'
+import {
+  type BranchCall,
+  callText,
+  type DispatchCall,
+  openConditions,
+  reduced,
+} from './dispatch-conditions.ts'
+import { formatOf } from './fill-ratio.ts'
+import { type AnyKernel, type Dispatch, scheduleOf } from './schedules.ts'
 
-/** A dispatch of the program. */
-export type Declared<K> = OpenDispatch<K> & DispatchCall
+/** Maximum number of plans of a family. */
+export const MOST_PLANS = 6
 
-/**
- * The branches that may run, with the kernel under the schedule of each. A deterministic dispatch skips unordered sums. Throws SptError
- * `schedule/…` for an illegal step.
- */
-export function closedKernels<K extends Selectable<K>>(
-  open: Declared<K>,
-  on: DeviceProperties,
-  closed: readonly ClosedBranch[],
-): readonly (ClosedBranch & { readonly kernel: K })[] {
-  const branches = closed.map((b) => {
-    const args = [...valuesOf(b.call.schedule, b.args).values()]
-    return {
-      ...b,
-      kernel: applied(open, { call: b.call, selection: { schedule: b.call.schedule.name, args } }),
-    }
-  })
-  return open.deterministic ? branches.filter(({ kernel }) => sumsOf<K>(kernel, on).length === 0) : branches
+interface ClosedCall {
+  readonly call: BranchCall
+  readonly args: readonly (number | undefined)[]
+  /** The first argument that depends on data; undefined if none does. */
+  readonly open: Expr | undefined
+  /** Call of the schedule with its arguments, as far as they are known. */
+  readonly text: string
 }
 
-/** Throws SptError as `closedBranches` and `closedKernels`, and `choose/open` if a condition depends on values or runs. */
-export function familyPlan<K extends Selectable<K>>(
-  open: Declared<K>,
+interface ClosedBranch {
+  /** The conditions over sizes and statistics; empty: always. */
+  readonly conditions: readonly Expr[]
+  readonly calls: readonly ClosedCall[]
+}
+
+/** Returns the branches that may hold on the device, in order. */
+export function closedBranches(
+  { choice, values }: DispatchCall,
+  on: SelectionContext,
+  given: DeviceFacts = {},
+): readonly ClosedBranch[] {
+  const known = (v: Var): number | undefined => {
+    const question = choice.device.get(v.name)
+    return values.get(v.name) ?? (question && deviceAnswer(on, given, question, v))
+  }
+  const out: ClosedBranch[] = []
+  for (const { conditions, calls, span } of choice.branches) {
+    const open = openConditions(conditions, known)
+    if (open === null) continue
+    out.push({
+      conditions: open,
+      calls: calls.map((call) => closedCall(call, (a) => reduced(a, known, span))),
+    })
+    if (open.length === 0) break
+  }
+  return out
+}
+
+function closedCall(call: BranchCall, reduce: (a: Expr) => Expr): ClosedCall {
+  const args = call.args.map((a) => a && reduce(a))
+  const open = args.find((a) => a !== null && a.kind !== 'const') ?? undefined
+  const numbers = args.map((a) => (a?.kind === 'const' ? a.value : undefined))
+  return { call, args: numbers, open, text: callText(call.schedule, numbers) }
+}
+
+/**
+ * The schedule of a call that needs no data; `null` for unordered sums, which a deterministic dispatch skips. Throws SptError
+ * `schedule/…` for an illegal step.
+ */
+export function closedSchedule(
+  dispatch: Dispatch,
   on: DeviceProperties,
-  given?: DeviceFacts,
-): PlanFamily {
-  const { base, choice, text } = open
-  const { source } = base.compilation
-  const branches = closedKernels(open, on, closedBranches(open, on, given))
-  const used = new Set(branches.flatMap((b) => b.conditions.flatMap((e) => [...freeVars(e)])))
-  const statistics = new Map<string, PlanStatistic>()
+  { call, args }: ClosedCall,
+): AnyKernel | CompiledCode | null {
+  const schedule = scheduleOf(dispatch, call, [...valuesOf(call.schedule, args).values()])
+  if (!dispatch.deterministic || schedule instanceof CompiledCode) return schedule
+  return sumsOf<AnyKernel>(schedule, on).length === 0 ? schedule : null
+}
+
+/**
+ * Throws SptError as `closedSchedule`, and `choose/open` if schedules or their arguments depend on data, if there are more than
+ * `MOST_PLANS`, or if a condition depends on runs.
+ */
+export function familyPlan(dispatch: Dispatch, on: DeviceProperties, given?: DeviceFacts): PlanFamily {
+  const { choice, text, source } = dispatch
+  const open = (why: string): never =>
+    failWith('choose/open', `${choice.kernel}.${text} is not a family of plans: ${why}`, {
+      expected: `at most ${MOST_PLANS} schedules with known arguments`,
+      hint: `distil the dispatch: distil(kernel, device) of sparsetile/search`,
+    })
+  const branches = closedBranches(dispatch, on, given).flatMap(({ conditions, calls: [call, ...others] }) => {
+    if (others.length > 0) open('`fastest { … }` compares predictions on data')
+    if (call!.open) open(`${printExpr1(call!.open)} depends on data`)
+    const schedule = closedSchedule(dispatch, on, call!)
+    return schedule ? [{ when: conditions, text: call!.text, schedule }] : []
+  })
+  const schedules = new Map(branches.map((b) => [b.text, b.schedule]))
+  if (schedules.size > MOST_PLANS) open(`it selects among ${schedules.size} schedules`)
+  const used = new Set(branches.flatMap((b) => b.when.flatMap((e) => [...freeVars(e)])))
+  const statistics = new Map<string, FamilyStatistic>()
   for (const [name, s] of choice.statistics) {
     if (!used.has(name)) continue
-    if (s.kind === 'fill_ratio')
-      failWith(
-        'choose/open',
-        `${choice.kernel}.${text} is not a family of plans: conditions depend on ${name}`,
-        {
-          expected: 'conditions over sizes, nnz, and lengths of segments',
-          hint: 'select the schedule in the program that binds the data: build(device)',
-        },
-      )
-    statistics.set(name, s.kind === 'nnz' ? { kind: s.kind, of: s.tensor } : { kind: s.kind, of: s.axis })
+    if (s.kind === 'nnz') statistics.set(name, { kind: s.kind, of: s.tensor })
+    else if (s.kind !== 'fill_ratio') statistics.set(name, { kind: s.kind, of: s.axis })
+    else if (!s.live) statistics.set(name, { kind: s.kind, of: s.tensor, format: formatOf(s) })
+    else open(`conditions depend on ${name} of the last run`)
   }
-  const texts = [...new Set(branches.map((b) => b.text))]
-  const family: LoadableFamily = {
+  const texts = [...schedules.keys()]
+  return writeFamily({
     schedule: text,
     kernel: source,
     statistics,
-    branches: branches.map((b) => ({
-      when: b.conditions.map(conditionOf),
-      schedule: b.text,
-      plan: texts.indexOf(b.text),
-    })),
-    plans: texts.map((t) => {
-      const { kernel } = branches.find((b) => b.text === t)!
-      return planOn(on, runOn<K>(kernel, on.kind).compilation, base)
-    }),
-  }
-  return writeFamily(family)
+    branches: branches.map((b) => ({ when: b.when, schedule: b.text, plan: texts.indexOf(b.text) })),
+    plans: [...schedules.values()].map((s) =>
+      s instanceof CompiledCode
+        ? s.program.plan
+        : planOn(on, runOn<AnyKernel>(s, on.kind).compilation, { sources: s.sources }),
+    ),
+  })
 }

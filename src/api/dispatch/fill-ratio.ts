@@ -13,7 +13,7 @@ import { dependsOnValues } from '../../storage/convert.ts'
 import { slotsOf } from '../../storage/entries/stored-parts.ts'
 import type { CoordTensor, Tensor } from '../../storage/tensor.ts'
 import { givenFor, instanceOf } from '../inputs/format-values.ts'
-import { constantValue } from './dispatch-conditions.ts'
+import { constantValue, type FillRatioStatistic } from './dispatch-conditions.ts'
 
 // Cache of facts about tensors, valid while the same arrays are bound. Each computation takes milliseconds.
 
@@ -59,8 +59,14 @@ const argumentsOf = (c: Coverage): readonly (number | string)[] =>
     typeof a === 'string' ? a : (a as Extract<Expr, { kind: 'const' }>).value,
   )
 
-const instanceFor = memoize((c: Coverage): Instance => {
-  const instance = instanceOf(c.format, argumentsOf(c), { span: c.span })
+/** The format with its arguments. */
+export const formatOf = memoize(
+  (c: FillRatioStatistic): Instance =>
+    'instance' in c ? c.instance : instanceOf(c.format, argumentsOf(c), { span: c.span }),
+)
+
+const instanceFor = memoize((c: FillRatioStatistic): Instance => {
+  const instance = formatOf(c)
   return c.live ? { ...instance, tree: inOrder(instance.tree) } : instance
 })
 
@@ -76,14 +82,14 @@ function inOrder(tree: PartTree): PartTree {
 }
 
 /** Returns true if every element has a part regardless of the tensor's values. Otherwise only the builder's masks decide. */
-export const isWhole = (c: Coverage): boolean => {
+export const isWhole = (c: FillRatioStatistic): boolean => {
   const isIn = (tree: PartTree): boolean =>
     tree.kind === 'leaf' ||
     ((tree.kind === 'index' ? tree.total : tree.cases.some((x) => !x.where)) && childrenOf(tree).every(isIn))
   return isIn(instanceFor(c).tree)
 }
 
-export const setsOf = (c: Coverage): readonly string[] =>
+export const setsOf = (c: FillRatioStatistic): readonly string[] =>
   instanceFor(c).given.flatMap((g) => (g.kind === 'set' ? [g.name] : []))
 
 /** Key of the stored data, independent of the names of arguments. */
@@ -92,10 +98,11 @@ const storing = ({ parts, tree }: Instance): string =>
     key === 'span' || key === 'text' || key === 'constants' ? undefined : x instanceof Map ? [...x] : x,
   )
 
-export const determinesFillRatio = ({ tensor, format, args }: RuntimeLists, c: Coverage): boolean =>
-  tensor === c.tensor &&
-  storing(instanceOf(formatOfOrder(format, c.format.over.length), args)) ===
-    storing(instanceOf(c.format, argumentsOf(c)))
+export function determinesFillRatio({ tensor, format, args }: RuntimeLists, c: FillRatioStatistic): boolean {
+  if (tensor !== c.tensor) return false
+  const own = formatOf(c)
+  return storing(instanceOf(formatOfOrder(format, own.over.length), args)) === storing(own)
+}
 
 /** Fill ratio from the measured lengths of the lists, in [0, 1]. */
 export function fillRatio(
@@ -115,7 +122,7 @@ export function fillRatio(
   return stored / elements
 }
 
-export const needsValues = (c: Coverage): boolean => dependsOnValues(instanceFor(c))
+export const needsValues = (c: FillRatioStatistic): boolean => dependsOnValues(instanceFor(c))
 
 /** Numbers of stored slots, by the text of the condition. */
 const known = new ArrayCache<Map<string, number>>()
@@ -127,7 +134,7 @@ const known = new ArrayCache<Map<string, number>>()
  * @throws SptError `format/…`, `bind/…` if the tensor does not fit the format, or an argument is missing
  */
 export function storedFraction(
-  c: Coverage,
+  c: FillRatioStatistic,
   tensor: Tensor,
   elements: () => CoordTensor,
   beside: Readonly<Record<string, Tensor>>,
@@ -142,8 +149,8 @@ export function storedFraction(
     }),
   )
   const values = dependsOnValues(instance) ? valuesOf(tensor) : []
-  const slots = known.of(c.format, [[c.tensor, tensor], ...Object.entries(given), ...values], () => new Map())
-  const text = coverageText(c)
+  const [key, text] = 'instance' in c ? [instance, instance.text] : [c.format, coverageText(c)]
+  const slots = known.of(key, [[c.tensor, tensor], ...Object.entries(given), ...values], () => new Map())
   const found = getOrAdd(slots, text, () =>
     slotsOf(elements(), instance, givenFor(instance, tensor.shape, given)),
   )

@@ -7,12 +7,12 @@ import type { Kernel1 } from '../../ir/coordinates/stage1.ts'
 import { checkDimensions, givenParams } from '../../run/bind/sizes/bound-sizes.ts'
 import type { Compilation } from '../../run/compile/compile.ts'
 import type { Device } from '../../runtime/device.ts'
-import { formatInputsOfChoice } from '../../schedule/coordinates/as/format-inputs.ts'
 import { DenseOnDevice, type Tensor } from '../../storage/tensor.ts'
 import { predictedTimes } from '../auto-schedule/predicted-times.ts'
 import { fastestCandidates, keepsDeclaredFormats } from '../auto-schedule/schedule-candidates.ts'
 import { PLAIN, plainReason } from '../auto-schedule/software-adapter-schedule.ts'
 import type { Candidate } from '../built/candidates.ts'
+import { CompiledCode } from '../built/code.ts'
 import { sumsOf, sumsText } from '../built/unordered-sums.ts'
 import { declaredOf, type RunInputs, valuesIn } from '../inputs/bound-inputs.ts'
 import { besideDeclared, type DeclaredInputs, formatInputsFor } from '../inputs/format-input-binding.ts'
@@ -20,22 +20,23 @@ import { randomInputs } from '../inputs/small-data.ts'
 import { residentStructure } from '../resident/resident-binding.ts'
 import type { LiveRatios } from './branches.ts'
 import { kindOf, modelFor, type SelectionContext, type SelectionInputs } from './device-facts.ts'
-import { type Decision, type DispatchCall, decide, type Selection } from './dispatch-conditions.ts'
+import { type Decision, decide, type Selection } from './dispatch-conditions.ts'
 import { Facts } from './facts.ts'
 import {
-  applied,
+  type AnyKernel,
+  type Automatic,
   automaticSelection,
   checkRequirements,
-  type OpenDispatch,
-  type Selectable,
-  type SelectedKernel,
-} from './open-dispatch.ts'
+  type Dispatch,
+  type Selected,
+  scheduleOf,
+} from './schedules.ts'
 
-type Decided<K> = SelectedKernel<K> & { readonly selection: Selection }
+type Decided = Selected & { readonly selection: Selection }
 
-/** Selects schedules of an open dispatch for a device and the inputs of one binding. */
-export class Selector<K extends Selectable<K>> {
-  readonly #open: OpenDispatch<K>
+/** Selects schedules of a dispatch or of the auto-scheduler for a device and the inputs of one binding. */
+export class Selector {
+  readonly #schedules: Automatic | Dispatch
   readonly #on: SelectionContext
   readonly #source: Compilation['source']
   readonly #used: DeclaredInputs
@@ -49,16 +50,17 @@ export class Selector<K extends Selectable<K>> {
   readonly live: LiveRatios
 
   /** Throws SptError `api/argument`, `choose/unknown-name`, `choose/unknown-feature`. */
-  constructor(open: OpenDispatch<K>, on: SelectionContext, given: SelectionInputs) {
-    this.#open = open
+  constructor(schedules: Automatic | Dispatch, on: SelectionContext, given: SelectionInputs) {
+    const choice = schedules.kind === 'dispatch' ? schedules.choice : null
+    this.#schedules = schedules
     this.#on = on
-    this.#source = open.base.compilation.source
-    this.#used = open.choice ? formatInputsOfChoice(open.choice) : new Map()
-    this.#facts = new Facts(open.choice, this.#source, on, given, this.#used)
+    this.#source = schedules.source
+    this.#used = schedules.kind === 'dispatch' ? schedules.used : new Map()
+    this.#facts = new Facts(choice, this.#source, on, given, this.#used)
     this.#resident = given.resident ?? {}
     this.#inputs = this.#facts.inputs
     this.live = new Map(
-      [...(open.choice?.statistics ?? [])].flatMap(([name, s]) =>
+      [...(choice?.statistics ?? [])].flatMap(([name, s]) =>
         s.kind === 'fill_ratio' && s.live ? [[name, s]] : [],
       ),
     )
@@ -70,7 +72,9 @@ export class Selector<K extends Selectable<K>> {
 
   /** Downloads all data that the selection needs from a device; undefined if there are none. */
   fetch(): Promise<void> | undefined {
-    const { statistics, branches } = this.#open.choice ?? { statistics: new Map(), branches: null }
+    const schedules = this.#schedules
+    const { statistics, branches } =
+      schedules.kind === 'dispatch' ? schedules.choice : { statistics: new Map(), branches: null }
     const own = Object.entries(declaredOf(this.#source, this.#resident, this.#used))
     if (own.length === 0) return undefined
     return this.#facts.statistics.download(statistics).then(async () => {
@@ -86,9 +90,9 @@ export class Selector<K extends Selectable<K>> {
    * Schedules, the preferred one first; each later one runs if the data or the device reject those before it. Empty if the auto-scheduler
    * has no legal one. Throws like `select`.
    */
-  candidates(): readonly SelectedKernel<K>[] {
-    const { base, choice } = this.#open
-    if (choice) return [this.select()]
+  candidates(): readonly Selected[] {
+    if (this.#schedules.kind === 'dispatch') return [this.select()]
+    const { base } = this.#schedules
     const { tensors, params } = this.#facts.values
     const values = { tensors: { ...tensors, ...this.#structure }, params }
     const forms = fastestCandidates(base, this.#on as Device, values)
@@ -102,7 +106,7 @@ export class Selector<K extends Selectable<K>> {
     const declared = ordered.find((f) => keepsDeclaredFormats(base, f))
     const best = new Set([ordered[0], declared].flatMap((f) => f ?? []))
     return [...best].map((form) => ({
-      kernel: form.kernel,
+      schedule: form.kernel,
       text: form.text,
       selection: rejected.length > 0 ? automaticSelection(form, this.#source, rejected) : null,
     }))
@@ -114,20 +118,23 @@ export class Selector<K extends Selectable<K>> {
    * @param found - Statistics measured by earlier runs, by name
    * @param passed - Schedule calls that the selection skips
    */
-  select(found?: ReadonlyMap<string, number>, passed?: ReadonlySet<string>): Decided<K> {
-    const open = this.#dispatch
-    const plain = open.isDefault ? this.#withoutSchedule() : null
+  select(found?: ReadonlyMap<string, number>, passed?: ReadonlySet<string>): Decided {
+    const dispatch = this.#schedules
+    invariant(dispatch.kind === 'dispatch', 'the auto-scheduler has no branches')
+    const plain = dispatch.isDefault ? this.#withoutSchedule(dispatch) : null
     if (plain) return plain
     const model = modelFor(this.#on)
-    const decisions = this.#decisions(open, found, passed)
-    const variantOf = (decision: Decision): Decided<K> => {
-      const kernel = applied(open, decision)
-      checkRequirements(open, decision, kernel.compilation, this.#facts.sizes)
-      return { kernel, selection: decision.selection, text: decision.selection.text }
+    const decisions = this.#decisions(dispatch, found, passed)
+    const variantOf = (decision: Decision): Decided => {
+      const { call, selection } = decision
+      const schedule = scheduleOf(dispatch, call, selection.args)
+      const { facts } = schedule instanceof CompiledCode ? schedule.program.plan : schedule.compilation.loops
+      checkRequirements(dispatch, decision, facts, this.#facts.sizes)
+      return { schedule, selection, text: selection.text }
     }
     const sparse = decisions.length > 1 && model ? (this.#structure ?? this.#sparse()) : {}
     const compares = Object.keys(sparse).length > 0
-    const legal: Decided<K>[] = []
+    const legal: Decided[] = []
     for (const decision of decisions) {
       const variant = resultOrError(() => variantOf(decision))
       if (variant instanceof SptError) continue
@@ -139,29 +146,24 @@ export class Selector<K extends Selectable<K>> {
   }
 
   /** The decisions of the first branch with a schedule that is not excluded. */
-  #decisions(
-    open: OpenDispatch<K> & DispatchCall,
-    found?: ReadonlyMap<string, number>,
-    passed?: ReadonlySet<string>,
-  ) {
+  #decisions(dispatch: Dispatch, found?: ReadonlyMap<string, number>, passed?: ReadonlySet<string>) {
     const excluded = new Map<string, string>()
     for (;;) {
-      const decisions = decide(open, this.#facts.lookup(found), passed, excluded)
+      const decisions = decide(dispatch, this.#facts.lookup(found), passed, excluded)
       const before = excluded.size
-      if (open.deterministic)
-        for (const decision of decisions) {
-          const kernel = resultOrError(() => applied(open, decision))
-          const reason = kernel instanceof SptError ? null : this.#exclusion(kernel)
-          if (reason !== null) excluded.set(decision.selection.text, reason)
-        }
+      for (const { call, selection } of dispatch.deterministic ? decisions : []) {
+        const schedule = resultOrError(() => scheduleOf(dispatch, call, selection.args))
+        const reason = schedule instanceof SptError ? null : this.#exclusion(schedule)
+        if (reason !== null) excluded.set(selection.text, reason)
+      }
       if (excluded.size === before) return decisions
     }
   }
 
   /** The reason for which `deterministic` excludes a schedule; `null` if its sums have a fixed order, or if lowering rejects it. */
-  #exclusion(kernel: K): string | null {
-    if (!this.#open.deterministic) return null
-    const sums = resultOrError(() => sumsOf<K>(kernel, this.#on as Device))
+  #exclusion(schedule: Selected['schedule']): string | null {
+    if (!this.#schedules.deterministic || schedule instanceof CompiledCode) return null
+    const sums = resultOrError(() => sumsOf<AnyKernel>(schedule, this.#on as Device))
     return sums instanceof SptError || sums.length === 0 ? null : sumsText(sums)
   }
 
@@ -195,58 +197,43 @@ export class Selector<K extends Selectable<K>> {
   /** The inputs of a schedule, without the lists and sets of other schedules' formats. Throws SptError `bind/unknown-name`. */
   inputsOf(kernel: Kernel1): RunInputs {
     const { tensors = {} } = this.#inputs
-    if (!this.#open.choice) return this.#inputs
+    if (this.#schedules.kind === 'automatic') return this.#inputs
     return { ...this.#inputs, tensors: formatInputsFor(kernel, tensors, this.#used) }
   }
 
   /** Checks names, ranks and shapes as binding does. Throws SptError `bind/…`. */
   check({ kernel, inputs }: Candidate): void {
-    if (!this.#open.choice) return
+    if (this.#schedules.kind === 'automatic') return
     const { tensors, params } = valuesIn(kernel, inputs())
     givenParams(kernel, Object.entries(params))
     checkDimensions(kernel, new Map(Object.entries(tensors)), this.#facts.sizes)
   }
 
   /** Returns the base kernel, which runs as `parallel()`, if the rule for software adapters applies; otherwise null. */
-  #withoutSchedule(): Decided<K> | null {
-    const { base, choice, text: dispatch } = this.#dispatch
+  #withoutSchedule({ schedules: base, choice, text: dispatch }: Dispatch): Decided | null {
+    if (!('compilation' in base)) return null
     const reason = plainReason(this.#on, base, this.#facts.sizes, this.#sparse())
     if (reason === null) return null
-    const none = { args: [], predictions: [], values: {}, rejectedBranches: [] }
-    const unknown = { schedule: null, declaredBy: null, origin: null, costModel: null }
-    const span = choice.span ?? this.#source.span
-    return {
-      kernel: base,
-      text: PLAIN,
-      selection: { ...none, ...unknown, dispatch, text: PLAIN, reason, span },
-    }
+    const form = { text: PLAIN, reason, milliseconds: null, costModel: null }
+    const selection = { ...automaticSelection(form, this.#source, []), dispatch, span: choice.span }
+    return { schedule: base, text: PLAIN, selection }
   }
 
   /** Returns the schedule with the shortest predicted time; the first if there are no predictions. */
-  #fastest(
-    model: CostModel,
-    sparse: Readonly<Record<string, Tensor>>,
-    legal: readonly Decided<K>[],
-  ): Decided<K> {
-    const kernels = legal.map((v) => v.kernel.compilation)
+  #fastest(model: CostModel, sparse: Readonly<Record<string, Tensor>>, legal: readonly Decided[]): Decided {
+    const kernels = legal.map((v) => v.schedule.compilation)
     const beside = besideDeclared(this.#source, this.#inputs.tensors ?? {}, this.#used)
     const { sizes } = this.#facts
     const times = predictedTimes(model, kindOf(this.#on), this.#source, sparse, sizes, kernels, beside)
     const order = legal
       .map((v, k) => ({ ...v, milliseconds: times[k] ?? Number.POSITIVE_INFINITY }))
       .sort((a, b) => (a.milliseconds === b.milliseconds ? 0 : a.milliseconds - b.milliseconds))
-    const { kernel, selection, text } = order[0]!
+    const { schedule, selection, text } = order[0]!
     const predictions = order.flatMap(({ selection: { text }, milliseconds }) =>
       Number.isFinite(milliseconds) ? [{ text, milliseconds }] : [],
     )
     const costModel = predictions.length > 0 ? model.chip : null
-    return { kernel, text, selection: { ...selection, predictions, costModel } }
-  }
-
-  get #dispatch(): OpenDispatch<K> & DispatchCall {
-    const { choice, ...call } = this.#open
-    invariant(choice, 'the auto-scheduler has no branches')
-    return { ...call, choice }
+    return { schedule, text, selection: { ...selection, predictions, costModel } }
   }
 
   /** Returns the sparse tensors that are bound. */

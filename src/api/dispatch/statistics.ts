@@ -2,7 +2,7 @@
 
 import { byName } from '../../ast/by-name.ts'
 import { type Diagnostic, fail, failWith, SptError } from '../../ast/diagnostics/diagnostic.ts'
-import type { Coverage, Statistic } from '../../elaborate/index.ts'
+import type { Statistic } from '../../elaborate/index.ts'
 import type { Axis } from '../../ir/coordinates/axis.ts'
 import { hasIndices, hasIndptr, isDense, isStored, parentOf, segmentSize } from '../../ir/coordinates/axis.ts'
 import type { Kernel1 } from '../../ir/coordinates/stage1.ts'
@@ -19,6 +19,7 @@ import { missingValue } from '../../storage/format-operands.ts'
 import { type CoordTensor, DenseOnDevice, namedArrays, type Tensor } from '../../storage/tensor.ts'
 import { type BoundValues, sizesOf } from '../inputs/bound-inputs.ts'
 import { residentStructure } from '../resident/resident-binding.ts'
+import type { FillRatioStatistic } from './dispatch-conditions.ts'
 import type { Lengths } from './fill-ratio.ts'
 import { isWhole, lengthsOf, needsValues, offsetsOf, setsOf, storedFraction } from './fill-ratio.ts'
 
@@ -45,7 +46,7 @@ export class Statistics {
   readonly #downloaded = new Map<string, ArrayLike<number>>()
   /** Resident tensors without values, by name. */
   readonly #structures = new Map<string, Tensor>()
-  readonly #coverages = new Map<Coverage, number>()
+  readonly #coverages = new Map<FillRatioStatistic, number>()
   /** Names of statistics that only runs can measure. */
   readonly unknown = new Set<string>()
   #whole: ReadonlyMap<string, Int32Array | null> | undefined
@@ -71,7 +72,7 @@ export class Statistics {
   }
 
   /** Downloads the required data of resident tensors: offsets per axis, or all coordinates for fill ratios. */
-  async download(wanted: ReadonlyMap<string, Statistic>): Promise<void> {
+  async download(wanted: ReadonlyMap<string, Statistic | FillRatioStatistic>): Promise<void> {
     for (const [name, s] of wanted) {
       if (this.#given.statistics.has(name)) continue
       if (s.kind === 'fill_ratio') {
@@ -89,14 +90,14 @@ export class Statistics {
   }
 
   /** Returns the value of a statistic. Throws SptError `choose/unknown-statistic`, and like `bindInputs` for invalid structure. */
-  of(s: Statistic, variable: Var): number {
+  of(s: Statistic | FillRatioStatistic, variable: Var): number {
     const given = this.#given.statistics.get(variable.name)
     if (given !== undefined) return given
     if (s.kind === 'fill_ratio') return this.#fillRatio(s, variable)
     return s.kind === 'nnz' ? this.#elements(s.tensor, variable) : this.#of(s.axis, variable)[s.kind]
   }
 
-  #fillRatio(c: Coverage, variable: Var): number {
+  #fillRatio(c: FillRatioStatistic, variable: Var): number {
     const before = this.#coverages.get(c)
     if (before !== undefined) return before
     const { tensors } = this.#given
@@ -121,7 +122,7 @@ export class Statistics {
    * Returns the format arguments for a fill ratio, including masks that the kernel has as tensors; undefined if only runs can determine
    * them.
    */
-  #operands(c: Coverage): Readonly<Record<string, Tensor>> | undefined {
+  #operands(c: FillRatioStatistic): Readonly<Record<string, Tensor>> | undefined {
     const { tensors, beside } = this.#given
     if (c.live && !isWhole(c)) return undefined
     const own: [string, Tensor][] = []

@@ -15,7 +15,7 @@ import { type BuildOptions, buildKernel } from '../built/build.ts'
 import type { Built } from '../built/built.ts'
 import type { SelectionContext } from '../dispatch/device-facts.ts'
 import { type DispatchCall, dispatchCall, type Selection } from '../dispatch/dispatch-conditions.ts'
-import type { OpenDispatch } from '../dispatch/open-dispatch.ts'
+import type { Dispatch } from '../dispatch/schedules.ts'
 import { Selector } from '../dispatch/selector.ts'
 import { checkDevice, checkSizes, expectArgument, nameText } from '../inputs/argument-checks.ts'
 import { declaredOf, type RunInputs, valuesIn } from '../inputs/bound-inputs.ts'
@@ -29,6 +29,9 @@ import { UnboundSpace } from './space.ts'
 import { SteppedKernel } from './stepped-kernel.ts'
 
 export type { TraceStep } from './nests.ts'
+
+/** A dispatch of the program. */
+type OpenDispatch = Omit<Dispatch, 'choice'> & DispatchCall<Choice>
 
 /** A kernel under the selected schedule. */
 export interface Variant {
@@ -45,9 +48,9 @@ export interface KernelOrigin extends Pick<Surroundings, 'sources'> {
 }
 
 export class Kernel extends SteppedKernel<Kernel> {
-  readonly #choice: DispatchCall | null
+  readonly #choice: DispatchCall<Choice> | null
 
-  constructor(compilation: Compilation, around: Surroundings, dispatch: DispatchCall | null = null) {
+  constructor(compilation: Compilation, around: Surroundings, dispatch: DispatchCall<Choice> | null = null) {
     super(compilation, around)
     this.#choice = dispatch
   }
@@ -171,16 +174,17 @@ export class Kernel extends SteppedKernel<Kernel> {
    * @throws SptError `choose/…`, `bind/…`
    */
   async choose(on: SelectionContext, inputs: Inputs, options: SelectionOptions = {}): Promise<Variant> {
-    const open = this.#opened()
+    const { open } = this
     if (!open)
       return failWith('choose/decided', `the schedule of ${this.name} has no open decisions`, {
         expected:
           this.dispatches.length > 0 ? `schedule('${this.dispatches[0]}')` : 'a kernel with a dispatch',
         hint: 'call build(device)',
       })
-    const selector = new Selector<Kernel>(open, on, namedInputs('choose', inputs, options, ['resident']))
+    const selector = new Selector(open, on, namedInputs('choose', inputs, options, ['resident']))
     await selector.fetch()
-    return selector.select()
+    const { schedule, selection } = selector.select()
+    return { kernel: schedule as Kernel, selection }
   }
 
   /**
@@ -226,7 +230,7 @@ export class Kernel extends SteppedKernel<Kernel> {
    */
   async build(device: Device, options: BuildOptions = {}): Promise<Built> {
     checkDevice(device)
-    return buildKernel<Kernel>(this, this.#opened(), device, options)
+    return buildKernel(this, this.open, device, options)
   }
 
   /** Default dispatch of a kernel without steps. */
@@ -241,14 +245,19 @@ export class Kernel extends SteppedKernel<Kernel> {
   }
 
   /** @internal The open dispatch; `null` if the schedule is decided. */
-  get open(): OpenDispatch<Kernel> | null {
-    return this.#opened()
-  }
-
-  #opened(): OpenDispatch<Kernel> | null {
-    if (this.#choice) return { ...this.#choice, base: new Kernel(super.compilation, this.surroundings) }
-    const usual = this.#usual
-    return usual ? { ...dispatchCall(usual, []), base: this, isDefault: true } : null
+  get open(): OpenDispatch | null {
+    const usual = this.#choice ? undefined : this.#usual
+    const call = usual ? dispatchCall(usual, []) : this.#choice
+    return (
+      call && {
+        kind: 'dispatch',
+        ...call,
+        source: this.source,
+        schedules: usual ? this : new Kernel(super.compilation, this.surroundings),
+        used: formatInputsOfChoice(call.choice),
+        isDefault: usual !== undefined,
+      }
+    )
   }
 
   #schedule(name: string): Schedule {

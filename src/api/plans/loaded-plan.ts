@@ -1,14 +1,18 @@
 /** Plans that were read from JSON, on a device. */
-import { isFamily, readFamily } from '../../plan/family-codec.ts'
+import { printExpr1 } from '../../ir/print/print-stage1.ts'
+import { isFamily, type LoadableFamily, readFamily } from '../../plan/family-codec.ts'
 import type { LaunchPlan } from '../../plan/launch-plan.ts'
 import { readPlan } from '../../plan/read.ts'
 import type { Plan, PlanFamily } from '../../plan/schema.ts'
+import { bindPlan } from '../../run/bind/bind-plan.ts'
 import { loadOn } from '../../run/compile/compiled-program.ts'
 import type { Device } from '../../runtime/device.ts'
 import { Built } from '../built/built.ts'
 import { CompiledCode } from '../built/code.ts'
+import type { BranchCall, Branching } from '../dispatch/dispatch-conditions.ts'
+import { formatOf } from '../dispatch/fill-ratio.ts'
+import type { Dispatch } from '../dispatch/schedules.ts'
 import { checkDevice } from '../inputs/argument-checks.ts'
-import { LoadedFamily } from './loaded-family.ts'
 
 /**
  * Loads a plan or a family of plans for a device: the JSON of `spt emit --target plan` or of `fn.plan`, parsed. Needs no compiler,
@@ -22,7 +26,54 @@ import { LoadedFamily } from './loaded-family.ts'
 export async function loadPlan(plan: Plan | PlanFamily, device: Device): Promise<Built> {
   checkDevice(device)
   const codeOf = async (p: LaunchPlan) => new CompiledCode(null, await loadOn(device, p))
-  if (!isFamily(plan)) return new Built(device, { code: await codeOf(readPlan(plan)) })
+  if (!isFamily(plan)) return new Built(device, { kind: 'fixed', code: await codeOf(readPlan(plan)) })
   const family = readFamily(plan)
-  return new Built(device, { loaded: new LoadedFamily(family, await Promise.all(family.plans.map(codeOf))) })
+  return new Built(device, dispatchOf(family, await Promise.all(family.plans.map(codeOf))))
+}
+
+/** A family as a dispatch whose schedules are compiled. */
+function dispatchOf(
+  { kernel, schedule, statistics: written, branches }: LoadableFamily,
+  codes: readonly CompiledCode[],
+): Dispatch {
+  const span = { source: '', start: 0, end: 0 }
+  const statistics: Branching['statistics'] = new Map(
+    [...written].map(([name, s]) => [
+      name,
+      s.kind === 'fill_ratio'
+        ? { kind: s.kind, tensor: s.of, instance: s.format }
+        : s.kind === 'nnz'
+          ? { kind: s.kind, tensor: s.of }
+          : { kind: s.kind, axis: s.of },
+    ]),
+  )
+  const operands = [
+    ...codes.flatMap(({ program }) => [...bindPlan(program.plan.binding).operands]),
+    ...[...statistics.values()].flatMap((s) =>
+      s.kind === 'fill_ratio' ? formatOf(s).given.map((g) => [g.name, g] as const) : [],
+    ),
+  ]
+  const schedules = new Map<BranchCall, CompiledCode>()
+  const choice: Branching = {
+    kernel: kernel.name,
+    name: schedule,
+    params: [],
+    device: new Map(),
+    statistics,
+    branches: branches.map(({ when, schedule: name, plan }) => {
+      const call = { schedule: { name, params: [] }, args: [], span }
+      schedules.set(call, codes[plan]!)
+      return { conditions: when.map((expr) => ({ expr, text: printExpr1(expr), span })), calls: [call], span }
+    }),
+    span,
+  }
+  return {
+    kind: 'dispatch',
+    source: kernel,
+    schedules,
+    used: new Map(operands.map(([name, { kind }]) => [name, { kind, tensor: null }])),
+    choice,
+    values: new Map(),
+    text: schedule,
+  }
 }

@@ -3,7 +3,6 @@
  * selection of the cost model, and can be written as a family of plans.
  */
 import { predictedTimes } from '../../api/auto-schedule/predicted-times.ts'
-import { MOST_PLANS } from '../../api/dispatch/closed-branches.ts'
 import {
   type DeviceFacts,
   kindOf,
@@ -11,7 +10,7 @@ import {
   type SelectionContext,
   type SelectionInputs,
 } from '../../api/dispatch/device-facts.ts'
-import { familyPlan } from '../../api/dispatch/family-plan.ts'
+import { familyPlan, MOST_PLANS } from '../../api/dispatch/family-plan.ts'
 import { expectArgument, expectOptions } from '../../api/inputs/argument-checks.ts'
 import { sizesOf, valuesIn } from '../../api/inputs/bound-inputs.ts'
 import { flatInputs } from '../../api/inputs/flat-inputs.ts'
@@ -78,9 +77,9 @@ export async function distil(
     'an integer from 1 on',
   )
   const { open, source } = kernel
-  const choice = open?.choice
-  if (!choice)
+  if (!open)
     return failWith('choose/decided', `the schedule of ${kernel.name} has no open decisions`, DISPATCH)
+  const { choice } = open
   const { measures, statistics, valuesOn } = questionsOf(kernel)
   const isData = (args: readonly (Expr | null)[]): boolean =>
     args.some((a) => a && [...freeVars(a)].some((v) => choice.statistics.has(v)))
@@ -164,9 +163,9 @@ export async function familyOf(
   facts: DeviceFacts,
 ): Promise<PlanFamily> {
   const planOf = ({ open }: Kernel): PlanFamily => {
-    if (!open?.choice)
+    if (!open)
       return failWith('choose/decided', `the schedule of ${kernel.name} has no open decisions`, DISPATCH)
-    return familyPlan<Kernel>({ ...open, choice: open.choice }, on, facts)
+    return familyPlan(open, on, facts)
   }
   const plan = resultOrError(() => planOf(kernel))
   if (!(plan instanceof SptError)) return plan

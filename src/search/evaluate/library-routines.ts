@@ -207,7 +207,7 @@ function routineOf(kernel: Kernel, device: Device, of: MatchedRoutine): LibraryR
     async compile() {
       const { compilation } = kernel
       const program = libraryProgram(device, compilation, of, kernel.sources)
-      return new Built(device, { code: new CompiledCode(compilation, program) })
+      return new Built(device, { kind: 'fixed', code: new CompiledCode(compilation, program) })
     },
   }
 }

@@ -1,36 +1,71 @@
-/** Open dispatches: a kernel with the schedules of which one is selected, and the kernel under each of them. */
+/** Schedules of a kernel on a device: a fixed one, those of the auto-scheduler, or the branches of a dispatch. */
 import { factText } from '../../analysis/integers/facts.ts'
 import { failAs } from '../../ast/diagnostics/diagnostic.ts'
 import { appliedName } from '../../ast/print/message-text.ts'
-import type { Choice, ScheduleCall } from '../../elaborate/index.ts'
+import type { Kernel1 } from '../../ir/coordinates/stage1.ts'
 import { getOrAdd } from '../../ir/memoize.ts'
+import type { Fact } from '../../ir/statements/loops.ts'
 import { brokenFact } from '../../plan/interpret.ts'
 import type { Compilation } from '../../run/compile/compile.ts'
 import type { AutoSchedulable } from '../auto-schedule/format-candidates.ts'
 import type { ScheduleCandidate } from '../auto-schedule/schedule-candidates.ts'
+import type { CompiledCode } from '../built/code.ts'
+import type { DeclaredInputs } from '../inputs/format-input-binding.ts'
 import { type ErrorSources, withPlace } from '../programs/error-sources.ts'
-import { conjunction, type Decision, type DispatchCall, type Selection } from './dispatch-conditions.ts'
+import {
+  type BranchCall,
+  conjunction,
+  type Decision,
+  type DispatchCall,
+  type Selection,
+} from './dispatch-conditions.ts'
 
-/** A kernel (`K`) to which schedules can be applied. */
-export interface Selectable<K> extends AutoSchedulable<K>, Pick<ErrorSources, 'sources'> {
-  sequential(): K
-  schedule(name: string, ...args: (number | undefined)[]): K
+/** A kernel to which schedules can be applied. */
+export interface AnyKernel extends AutoSchedulable<AnyKernel>, Pick<ErrorSources, 'sources'> {
+  sequential(): AnyKernel
+  schedule(name: string, ...args: (number | undefined)[]): AnyKernel
 }
 
-/** A dispatch, and the kernel to which its schedules are applied. */
-export interface OpenDispatch<K> extends Omit<DispatchCall, 'choice'> {
-  /** `null`: the auto-scheduler selects. */
-  readonly choice: Choice | null
-  readonly base: K
+export type Schedules = Fixed | Automatic | Dispatch
+
+interface Fixed {
+  readonly kind: 'fixed'
+  readonly code: CompiledCode
+}
+
+/** The auto-scheduler selects a schedule for each binding. */
+export interface Automatic {
+  readonly kind: 'automatic'
+  /** The kernel without steps. */
+  readonly base: AnyKernel
+  /** The kernel as declared. */
+  readonly source: Kernel1
   /** True: schedules with unordered sums are skipped. */
+  readonly deterministic: boolean
+  /**
+   * The schedule without data, and its kernel: the first candidate on the CPU, `parallel()` on GPUs. It runs data that no candidate
+   * accepts, such as ready-made parts of formats, and reports errors in the data.
+   */
+  readonly code: CompiledCode
+  readonly kernel: AnyKernel
+}
+
+/** The conditions of branches select a schedule for each binding. */
+export interface Dispatch extends DispatchCall {
+  readonly kind: 'dispatch'
+  readonly source: Kernel1
+  /** The kernel to which the schedules of branches are applied, or compiled plans by schedule call. */
+  readonly schedules: AnyKernel | ReadonlyMap<BranchCall, CompiledCode>
+  /** Lists and sets that formats of the branches take. */
+  readonly used: DeclaredInputs
   readonly deterministic?: boolean | undefined
   /** The default dispatch `auto`, which the caller did not name. */
   readonly isDefault?: boolean | undefined
 }
 
-/** A kernel under the selected schedule. */
-export interface SelectedKernel<K> {
-  readonly kernel: K
+/** A selected schedule: a kernel under its steps, or a compiled plan. */
+export interface Selected {
+  readonly schedule: AnyKernel | CompiledCode
   /** `null` for a schedule of the auto-scheduler. */
   readonly selection: Selection | null
   /** Call of the schedule, or decisions of the auto-scheduler. */
@@ -71,25 +106,25 @@ export function withRejected(
 }
 
 /** Cached kernels under schedules, by base kernel. */
-const kernelsOf = new WeakMap<Compilation, Map<string, unknown>>()
+const kernelsOf = new WeakMap<Compilation, Map<string, AnyKernel>>()
 /** Maximum number of cached kernels per base, because arguments may depend on data. */
 const MOST_MADE = 256
 
-export function applied<K extends Selectable<K>>(
-  { base }: OpenDispatch<K>,
-  {
-    call,
-    selection,
-  }: Pick<Decision, 'call'> & { readonly selection: Pick<Decision['selection'], 'schedule' | 'args'> },
-): K {
-  const { schedule, args } = selection
-  const kernels = getOrAdd(kernelsOf, base.compilation, () => new Map()) as Map<string, K & object>
-  const key = appliedName(schedule, args)
+/** The schedule of a call with all its arguments. Throws SptError `schedule/…` for an illegal step. */
+export function scheduleOf(
+  { schedules: base }: Dispatch,
+  call: BranchCall,
+  args: readonly number[],
+): AnyKernel | CompiledCode {
+  if (!('compilation' in base)) return base.get(call)!
+  const kernels = getOrAdd(kernelsOf, base.compilation, () => new Map<string, AnyKernel>())
+  const { name } = call.schedule
+  const key = appliedName(name, args)
   if (!kernels.has(key) && kernels.size >= MOST_MADE) kernels.delete(kernels.keys().next().value!)
-  return getOrAdd(kernels, key, () => chosenHere(call, () => base.schedule(schedule, ...args) as K & object))
+  return getOrAdd(kernels, key, () => chosenHere(call, () => base.schedule(name, ...args)))
 }
 
-function chosenHere<T>({ span }: ScheduleCall, work: () => T): T {
+function chosenHere<T>({ span }: BranchCall, work: () => T): T {
   try {
     return work()
   } catch (e) {
@@ -101,10 +136,10 @@ function chosenHere<T>({ span }: ScheduleCall, work: () => T): T {
 export function checkRequirements(
   { choice, text }: DispatchCall,
   { branch, call, selection }: Decision,
-  compilation: Compilation,
+  facts: readonly Fact[] | undefined,
   sizes: ReadonlyMap<string, number>,
 ): void {
-  const broken = brokenFact(compilation.loops.facts, sizes)
+  const broken = brokenFact(facts, sizes)
   if (!broken) return
   failAs('choose/requirement', {
     message: `${choice.kernel}.${text} chooses ${selection.text}, which requires ${factText(broken)}, and ${broken.size} is ${sizes.get(broken.size)}`,
