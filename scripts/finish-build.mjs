@@ -29,8 +29,7 @@ const programs = {
   spt: 'src/cli/main',
   'module-hooks': 'src/bundler/module-hooks',
   'bench-suites': 'bench/gpu/index',
-  'ranking-worker': 'src/search/ranking/ranking-worker',
-  'evaluation-worker': 'src/search/evaluate/evaluation-worker',
+  'thread-tasks': 'src/search/thread-tasks',
 }
 rmSync(library, { recursive: true, force: true })
 

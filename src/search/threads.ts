@@ -11,11 +11,11 @@ interface PendingRequest<Answer> {
   reject(why: Error): void
 }
 
-/** A thread that executes tasks, or answers requests one at a time. */
-export class Thread<Task, Answer = never> {
+/** A thread that answers requests in their order. */
+export class Thread<Task, Answer> {
   readonly #worker: Worker
   readonly #gone: () => void
-  #pending: PendingRequest<Answer> | null = null
+  readonly #pending: PendingRequest<Answer>[] = []
 
   constructor(script: string, gone: (thread: Thread<Task, Answer>) => void) {
     this.#gone = () => gone(this)
@@ -29,45 +29,43 @@ export class Thread<Task, Answer = never> {
   }
 
   get isBusy(): boolean {
-    return this.#pending !== null
+    return this.#pending.length > 0
   }
 
-  /** @throws DataCloneError for values that cannot be cloned */
-  send(task: Task): void {
-    this.#worker.postMessage(task)
-  }
-
-  /** Sends a request. Rejects if the thread ends, after `patience` milliseconds with `late`, and as `send`. */
+  /**
+   * Sends a request. Rejects if the thread ends, after `patience` milliseconds with `late`, and with a DataCloneError for
+   * values that cannot be cloned.
+   */
   request(task: Task, patience: number | undefined, late: () => Error): Promise<Answer> {
     return new Promise((resolve, reject) => {
       const timer = patience === undefined ? undefined : setTimeout(() => this.end(late()), patience)
-      this.#pending = { timer, resolve, reject }
-      this.#worker.ref()
       try {
-        this.send(task)
+        this.#worker.postMessage(task)
+        this.#pending.push({ timer, resolve, reject })
+        this.#worker.ref()
       } catch (e) {
-        this.#settled()?.reject(e as Error)
+        clearTimeout(timer)
+        reject(e as Error)
       }
     })
   }
 
-  #settled(): PendingRequest<Answer> | null {
-    const pending = this.#pending
-    this.#pending = null
+  #settled(): PendingRequest<Answer> | undefined {
+    const pending = this.#pending.shift()
     clearTimeout(pending?.timer)
-    this.#worker.unref()
+    if (!this.isBusy) this.#worker.unref()
     return pending
   }
 
-  /** @param why rejects the request in flight */
+  /** @param why rejects the requests in flight */
   end(why: Error): void {
     this.#gone()
-    this.#settled()?.reject(why)
+    while (this.isBusy) this.#settled()!.reject(why)
     void this.#worker.terminate()
   }
 }
 
-export class Threads<Task, Answer = never> {
+export class Threads<Task, Answer> {
   readonly #threads: Thread<Task, Answer>[] = []
   #ends: NodeJS.Timeout | undefined
 

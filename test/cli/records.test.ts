@@ -1,6 +1,5 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { fc } from '@fast-check/vitest'
-import Database from 'libsql'
 import { afterAll, expect, test } from 'vitest'
 import { openRecords } from '../../src/search/records/index.ts'
 import { anyStudy, anyTrial } from '../search/record-gen.ts'

@@ -4,44 +4,20 @@ import { writeFileSync } from 'node:fs'
 import { promisify } from 'node:util'
 import { fc, test as property } from '@fast-check/vitest'
 import { afterAll, describe, expect, test } from 'vitest'
-import { WorkSlots } from '../../src/search/ranking/work-slots.ts'
+import { chunksOf } from '../../src/search/ranking/index.ts'
 import { Folder } from '../cli/support.ts'
 import { runs } from '../support/cases.ts'
 import { bundled, bundledFile } from './bundled.ts'
 
-const turns = fc.array(fc.nat({ max: 4 }), { maxLength: 200 })
-
-property.prop([fc.nat({ max: 120 }), fc.integer({ min: 1, max: 5 }), turns], { numRuns: runs(100) })(
-  'every point is ranked once, for any interleaving',
-  (count, threads, asked) => {
-    const shares = WorkSlots.of(count, threads)
-    const views = Array.from({ length: threads }, () => new WorkSlots(shares.memory))
-    const taken: number[] = []
-    const take = (thread: number): boolean => {
-      const place = views[thread]!.take()
-      if (place < 0) return false
-      taken.push(place)
-      views[thread]!.settle(place, place % 3 === 0 ? null : 2 * place)
-      return true
-    }
-    for (const t of asked) take(t % threads)
-    for (let t = 0; t < threads; t++) while (take(t));
-    expect(taken.toSorted((a, b) => a - b)).toEqual(Array.from({ length: count }, (_, k) => k))
-    expect(shares.done).toBe(count)
-    for (let k = 0; k < count; k++) expect(shares.value(k)).toBe(k % 3 === 0 ? null : 2 * k)
-  },
-)
-
-property.prop([fc.integer({ min: 1, max: 60 }), fc.integer({ min: 1, max: 4 })], { numRuns: runs(30) })(
-  'a thread has neighbouring slots, and none remains after the end',
+property.prop([fc.nat({ max: 120 }), fc.integer({ min: 1, max: 5 })], { numRuns: runs(100) })(
+  'each point is in one chunk, chunks have neighbours, and they do not grow',
   (count, threads) => {
-    const shares = WorkSlots.of(count, threads)
-    const others = Array.from({ length: threads - 1 }, () => new WorkSlots(shares.memory))
-    const [first, other] = [shares.take(), others.at(-1)?.take()]
-    if (other !== undefined && other >= 0) expect(other).toBe(first + Math.ceil(count / (2 * threads)))
-    if (count > 2 * threads) expect(shares.take()).toBe(first + 1)
-    shares.end()
-    for (const view of [shares, ...others]) expect(view.take()).toBe(-1)
+    const places = Array.from({ length: count }, (_, k) => k)
+    const chunks = [...chunksOf(places, threads)]
+    expect(chunks.flat()).toEqual(places)
+    const sizes = chunks.map((c) => c.length)
+    expect(sizes).toEqual(sizes.toSorted((a, b) => b - a))
+    if (count > 0) expect(sizes[0]).toBe(Math.ceil(count / (2 * threads)))
   },
 )
 
@@ -123,7 +99,7 @@ describe('in threads', () => {
   test('costs equal the single-threaded ones, rejections', async () => {
     writeFileSync(folder.at('package.json'), '{ "type": "module" }')
     const main = await bundled(SCRIPT, folder.at('main.js'))
-    await bundledFile('src/search/ranking/ranking-worker.ts', folder.at('ranking-worker.js'))
+    await bundledFile('src/search/thread-tasks.ts', folder.at('thread-tasks.js'))
     const { stdout } = await promisify(execFile)(process.execPath, [main])
     const [text, sketched] = JSON.parse(stdout) as readonly {
       readonly asked: number

@@ -41,6 +41,18 @@ test('threads are reused while they live', async () => {
   await expect(asleep).rejects.toThrow('closed')
 })
 
+test('requests of a thread are answered in their order, and all rejected if it ends', async () => {
+  const all = threads()
+  const ask = (...tasks: readonly string[]) => {
+    const [thread] = all.first(1)
+    return tasks.map((t) => thread!.request(t, PATIENCE, late))
+  }
+  expect((await Promise.all(ask('a', 'b', 'c'))).map(([task]) => task)).toEqual(['a', 'b', 'c'])
+  const broken = await Promise.allSettled(ask('a', 'break', 'b'))
+  expect(broken.map((r) => r.status)).toEqual(['fulfilled', 'rejected', 'rejected'])
+  all.end()
+})
+
 test('a broken, ended or slow thread is replaced', async () => {
   const all = threads()
   for (const [task, patience, why] of [
@@ -54,10 +66,6 @@ test('a broken, ended or slow thread is replaced', async () => {
     expect(next).not.toBe(thread)
     expect((await next!.request('b', PATIENCE, late))[0]).toBe('b')
   }
-  // Nobody waits for this one.
-  const [told] = all.first(1)
-  told!.send('break')
-  await expect.poll(() => all.first(1)[0] === told, { timeout: PATIENCE }).toBe(false)
   all.end()
 })
 
@@ -73,7 +81,7 @@ test('idle threads end, unless they are needed before', async () => {
   all.end()
 })
 
-test.runIf(threadScript('evaluation-worker') !== null)(
+test.runIf(threadScript('thread-tasks') !== null)(
   'consecutive searches use the same thread, and an ended search does not affect the next ones',
   async () => {
     // An instance of the module of its own: other test files of this process leave threads in its pool.

@@ -1,9 +1,15 @@
 /** Lowering and the reference in worker threads, so that this thread reacts to signals and work can be timed out. */
 import { InternalError, SptError } from '../../ast/diagnostics/diagnostic.ts'
 import type { Kernel3 } from '../../ir/statements/loops.ts'
+import {
+  type Answer,
+  execute,
+  type Task,
+  type TaskInput,
+  type TaskName,
+  type TaskResult,
+} from '../thread-tasks.ts'
 import { type Thread, Threads, threadScript } from '../threads.ts'
-import type { Answer, Task, TaskInput, TaskResult, WorkName } from './evaluation-worker.ts'
-import { execute } from './evaluation-worker.ts'
 
 export interface ThreadOptions {
   /** Milliseconds after which lowering one kernel is aborted; default 30,000. */
@@ -16,18 +22,23 @@ interface Job {
   readonly timeout?: number
 }
 
-type EvaluationThread = Thread<Task, Answer>
+export type SearchThread = Thread<Task, Answer>
 
 const IDLE_MS = 20_000
 
-/** Threads of the process, shared by consecutive searches, because starting a thread loads the compiler. */
 let threads: Threads<Task, Answer> | undefined
+
+/** Threads of the process, shared by consecutive searches, because starting a thread loads the compiler; `null` without any. */
+export function searchThreads(): Threads<Task, Answer> | null {
+  const script = threads ? null : threadScript('thread-tasks')
+  if (script !== null) threads = new Threads(script, IDLE_MS)
+  return threads ?? null
+}
 
 /** Sends kernels and tensors to a thread as data, one after another, and receives its results. */
 export class EvaluationThreads {
   readonly #timeout: number
-  readonly #script = threadScript('evaluation-worker')
-  #thread: EvaluationThread | null = null
+  #thread: SearchThread | null = null
   /** The latest job; `null` if none is running. */
   #last: Promise<unknown> | null = null
   #isClosed = false
@@ -48,7 +59,7 @@ export class EvaluationThreads {
     return this.#submit({ name: 'reference', input }, job, signal)
   }
 
-  #submit<K extends WorkName>(
+  #submit<K extends TaskName>(
     task: Task<K>,
     job: Job,
     signal: AbortSignal | undefined,
@@ -64,12 +75,12 @@ export class EvaluationThreads {
     return result
   }
 
-  async #run(task: Task, job: Job, signal: AbortSignal | undefined): Promise<TaskResult<WorkName>> {
+  async #run(task: Task, job: Job, signal: AbortSignal | undefined): Promise<TaskResult<TaskName>> {
     signal?.throwIfAborted()
     if (this.#isClosed) throw new InternalError('closed')
-    if (this.#script === null) return execute(task)
-    threads ??= new Threads(this.#script, IDLE_MS)
-    const thread = threads.free()
+    const pool = searchThreads()
+    if (!pool) return execute(task)
+    const thread = pool.free()
     this.#thread = thread
     const cancel = (): void => thread.end(signal!.reason as Error)
     signal?.addEventListener('abort', cancel, { once: true })
@@ -80,22 +91,22 @@ export class EvaluationThreads {
     } finally {
       signal?.removeEventListener('abort', cancel)
       this.#thread = null
-      if (!threads.isBusy) threads.rest()
+      if (!pool.isBusy) pool.rest()
     }
   }
 
   #request(
-    thread: EvaluationThread,
+    thread: SearchThread,
     task: Task,
     { description, timeout }: Job,
     signal: AbortSignal | undefined,
   ): Promise<Answer> {
     return thread
       .request(task, timeout, () => timeoutError(description, timeout))
-      .catch((e: Error): Answer => {
+      .catch(async (e: Error): Promise<Answer> => {
         signal?.throwIfAborted()
         // Data that cannot be cloned are processed in this thread.
-        if (e.name === 'DataCloneError') return { result: execute(task) }
+        if (e.name === 'DataCloneError') return { result: await execute(task) }
         throw e instanceof SptError ? e : new InternalError(e.message, description)
       })
   }

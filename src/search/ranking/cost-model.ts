@@ -106,18 +106,13 @@ export function costPrior(
   expectValue('the predictor', predict, { ...FUNCTION, expected: 'a result of predictor' })
   expectOptions('costPrior', options, ['threads'])
   expectValues(options, { threads: COUNT })
-  const cost = costOf(space, predict)
-  const ranking = new Ranking({
-    cost: (point) => cost(point) ?? Number.POSITIVE_INFINITY,
-    origin: () => rankingOrigin(space, predict),
-    threads: options.threads,
-  })
-  return priorOf({
+  const costHere = costOf(space, predict)
+  const cost = (point: Point): number => costHere(point) ?? Number.POSITIVE_INFINITY
+  const { threads } = options
+  const ranking = new Ranking({ cost, origin: () => rankingOrigin(space, predict), threads })
+  return priorOf(cost, {
     together: ranking.together,
-    *costs(points) {
-      const costs = yield* ranking.costs(points)
-      return costs.map((c) => (Number.isNaN(c) ? Number.POSITIVE_INFINITY : c))
-    },
+    costs: (points) => ranking.costs(points),
     begin() {
       // Only counts points that need not be enumerated.
       const counted = space.remainderKey ? runSync(countSteps(space)) : null

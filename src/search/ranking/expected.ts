@@ -23,6 +23,8 @@ export class RankingTime {
   readonly #start: number
   /** Milliseconds spent so far. */
   spent = 0
+  /** True in calls that cannot wait for other threads. */
+  isSynchronous = false
 
   /**
    * @param limits of the search; without any, ranking is unlimited
@@ -61,7 +63,7 @@ export class RankingTime {
         const step = work.next()
         if (step.done) return step.value
         if (this.#now() - start >= most()) return null
-        yield
+        yield step.value
       }
     } finally {
       work.return(undefined as never)
@@ -85,15 +87,15 @@ const stepwisePriors = new WeakMap<Prior, InSteps>()
 interface InSteps {
   /** Points evaluated together if time is limited. */
   readonly together: number
-  /** Predicted costs, with pauses. */
+  /** Predicted costs, with pauses, in several threads. */
   costs(points: readonly Point[]): Coroutine<readonly number[]>
   /** Announces that many points will be evaluated soon. */
   begin(): void
 }
 
-/** The prior that does the work at once. */
-export function priorOf(work: InSteps): Prior {
-  const prior: Prior = (points) => runSync(work.costs(points))
+/** A prior that does the work at once, in this thread, where it cannot wait. */
+export function priorOf(cost: (point: Point) => number, work: InSteps): Prior {
+  const prior: Prior = (points) => points.map(cost)
   stepwisePriors.set(prior, work)
   return prior
 }
@@ -136,7 +138,7 @@ export class Expected {
       const batch = queue.slice(start, start + size)
       start += size
       const { spent } = time
-      yield* time.during(this.#rank(batch, work))
+      yield* time.during(this.#rank(batch, time.isSynchronous ? undefined : work))
       // A batch that takes long may follow many that do not.
       size = !work && time.spent - spent < SHORT ? 2 * size : usualSize
       // Outside of the time for ranking, because other work may run here.

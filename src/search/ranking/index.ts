@@ -1,11 +1,9 @@
 /** Costs of points, computed in this thread and, for many points, in others; each depends on its point alone. */
 import { availableParallelism } from 'node:os'
 import type { Coroutine } from '../../ast/work.ts'
-import { type Thread, Threads, threadScript } from '../threads.ts'
+import { type SearchThread, searchThreads } from '../evaluate/evaluation-threads.ts'
 import type { Point } from '../types.ts'
 import type { RankingOrigin } from './origin.ts'
-import type { RankingTask } from './ranking-worker.ts'
-import { WorkSlots } from './work-slots.ts'
 
 /** Minimum number of points for other threads: fewer are ranked before a thread has started. */
 export const MIN_SHARED = 128
@@ -19,8 +17,8 @@ function defaultThreads(): number {
   return processors < MIN_PROCESSORS ? 0 : Math.min(MAX_THREADS, processors - 1)
 }
 
-/** Milliseconds without progress after which threads count as lost. */
-const PATIENCE_MS = 5000
+/** Milliseconds after which a thread that does not answer counts as lost. */
+const PATIENCE_MS = 60_000
 
 interface RankingOptions {
   readonly cost: (point: Point) => number
@@ -30,18 +28,33 @@ interface RankingOptions {
   readonly threads?: number | undefined
 }
 
+/** The origin last sent to each thread. */
+const origins = new WeakMap<SearchThread, RankingOrigin>()
+
+/** Costs of points in a thread; `null` if it cannot compute them. */
+async function costsIn(
+  thread: SearchThread,
+  origin: RankingOrigin,
+  points: readonly Point[],
+): Promise<readonly (number | null)[] | null> {
+  const sent = origins.get(thread) === origin ? undefined : origin
+  origins.set(thread, origin)
+  const answer = await thread
+    .request({ name: 'rank', input: { origin: sent, points } }, PATIENCE_MS, () => new Error('no answer'))
+    .catch(() => null)
+  return answer && 'result' in answer ? (answer.result as readonly (number | null)[] | null) : null
+}
+
 export class Ranking {
   readonly #cost: (point: Point) => number
   readonly #threads: number
-  readonly #script: string | null
   #origin: RankingOrigin | null | undefined
   readonly #makeOrigin: () => RankingOrigin | null
 
   constructor({ cost, origin, threads = defaultThreads() }: RankingOptions) {
     this.#cost = cost
     this.#makeOrigin = origin
-    this.#threads = threads
-    this.#script = threads > 0 ? threadScript('ranking-worker') : null
+    this.#threads = searchThreads() ? threads : 0
   }
 
   /** Number of points that are ranked together: enough for all threads, few without other threads. */
@@ -51,58 +64,52 @@ export class Ranking {
 
   /** Starts the threads, which takes some tenths of a second. */
   begin(): void {
-    this.#sendTo((script, origin) => send(script, this.#threads, origin, undefined))
-    threads?.rest()
+    void this.#inOthers((thread, origin) => costsIn(thread, origin, []))
   }
 
-  #sendTo<T>(work: (script: string, origin: RankingOrigin) => T): T | null {
-    if (this.#script === null) return null
+  /** Works in each of the other threads. */
+  async #inOthers(work: (thread: SearchThread, origin: RankingOrigin) => Promise<unknown>): Promise<void> {
+    if (this.#threads === 0) return
     if (this.#origin === undefined) this.#origin = this.#makeOrigin()
-    return this.#origin && work(this.#script, this.#origin)
+    const [pool, origin] = [searchThreads()!, this.#origin]
+    if (!origin) return
+    await Promise.all(pool.first(this.#threads).map((thread) => work(thread, origin)))
+    if (!pool.isBusy) pool.rest()
   }
 
   *costs(points: readonly Point[]): Coroutine<readonly number[]> {
-    const shared =
-      points.length < MIN_SHARED
-        ? null
-        : this.#sendTo((script, origin) => this.#shared(script, origin, points))
-    if (shared) return yield* shared
-    const out: number[] = []
-    for (const p of points) {
-      out.push(this.#cost(p))
-      yield
+    const isShared = points.length >= MIN_SHARED && this.#threads > 0
+    const chunks = chunksOf(groupingOrder(points), isShared ? this.#threads + 1 : 1)
+    const out = new Array<number | null>(points.length).fill(null)
+    const rankIn = async (thread: SearchThread, origin: RankingOrigin): Promise<void> => {
+      for (let chunk = chunks.next().value; chunk; chunk = chunks.next().value) {
+        const costs = await costsIn(
+          thread,
+          origin,
+          chunk.map((k) => points[k]!),
+        )
+        if (!costs) return
+        for (const [n, k] of chunk.entries()) out[k] = costs[n]!
+      }
     }
-    return out
+    const others = isShared ? this.#inOthers(rankIn) : undefined
+    // After an abort, which leaves the loop, the others begin no further chunk.
+    for (const chunk of chunks)
+      for (const k of chunk) {
+        out[k] = this.#cost(points[k]!)
+        yield
+      }
+    if (others) yield others
+    return out.map((cost, k) => cost ?? this.#cost(points[k]!))
   }
+}
 
-  *#shared(script: string, origin: RankingOrigin, points: readonly Point[]): Coroutine<readonly number[]> {
-    const order = groupingOrder(points)
-    const inOrder = order.map((k) => points[k]!)
-    const shares = WorkSlots.of(points.length, this.#threads + 1)
-    send(script, this.#threads, origin, { points: inOrder, memory: shares.memory })
-    try {
-      for (let at = shares.take(); at >= 0; at = shares.take()) {
-        shares.settle(at, this.#cost(inOrder[at]!))
-        yield
-      }
-      for (let [before, since] = [-1, 0]; shares.done < shares.count; ) {
-        const { done } = shares
-        if (done !== before) [before, since] = [done, performance.now()]
-        else if (performance.now() - since > PATIENCE_MS) break
-        shares.wait(done, 5)
-        yield
-      }
-    } finally {
-      shares.end()
-      threads?.rest()
-    }
-    const out = new Array<number>(points.length)
-    for (const [at, k] of order.entries()) {
-      const found = shares.value(at)
-      out[k] = found ?? this.#cost(inOrder[at]!)
-      if (found === null) yield
-    }
-    return out
+/** Chunks of neighbours that shrink towards the end (guided self-scheduling, Polychronopoulos and Kuck, 1987). */
+export function* chunksOf<T>(list: readonly T[], threads: number): Generator<readonly T[], undefined> {
+  for (let start = 0; start < list.length; ) {
+    const end = start + Math.ceil((list.length - start) / (2 * threads))
+    yield list.slice(start, end)
+    start = end
   }
 }
 
@@ -116,22 +123,4 @@ function groupingOrder(points: readonly Point[]): readonly number[] {
     ].join('\n')
   })
   return points.map((_, k) => k).sort((a, b) => (keys[a]! < keys[b]! ? -1 : keys[a]! > keys[b]! ? 1 : a - b))
-}
-
-// Thread pool for ranking, shared by all searches of the process; the caller computes unfinished slots.
-
-const IDLE_MS = 20_000
-
-let threads: Threads<RankingTask> | undefined
-/** The origin last sent to each thread. */
-const origins = new WeakMap<Thread<RankingTask>, RankingOrigin>()
-
-/** Sends a task to `count` threads; without work, they only start. */
-function send(script: string, count: number, origin: RankingOrigin, work: RankingTask['work']): void {
-  threads ??= new Threads(script, IDLE_MS)
-  for (const thread of threads.first(count)) {
-    const isSent = origins.get(thread) === origin
-    origins.set(thread, origin)
-    thread.send({ origin: isSent ? undefined : origin, work })
-  }
 }

@@ -67,7 +67,8 @@ export const costOf =
   (space: KernelSpace<Kernel>, predict: Predict) =>
   (point: Point): number | null => {
     try {
-      return predict(space.kernel(point)).milliseconds
+      const { milliseconds } = predict(space.kernel(point))
+      return Number.isNaN(milliseconds) ? Number.POSITIVE_INFINITY : milliseconds
     } catch (e) {
       return e instanceof SptError ? Number.POSITIVE_INFINITY : null
     }

@@ -39,7 +39,7 @@ export abstract class StrategyBase implements Strategy {
 
   /** @throws SptError `search/count`, `search/dead-ends`, `search/prior` */
   ask(count: number): readonly Point[] {
-    return runSync(this.askStepwise(count))
+    return this.#atOnce(this.askStepwise(count))
   }
 
   *askStepwise(count: number): Coroutine<readonly Point[]> {
@@ -57,7 +57,16 @@ export abstract class StrategyBase implements Strategy {
   }
 
   tell(trials: readonly Trial[]): void {
-    runSync(this.tellStepwise(trials))
+    this.#atOnce(this.tellStepwise(trials))
+  }
+
+  #atOnce<T>(work: Coroutine<T>): T {
+    this.#time.isSynchronous = true
+    try {
+      return runSync(work)
+    } finally {
+      this.#time.isSynchronous = false
+    }
   }
 
   *tellStepwise(trials: readonly Trial[]): Coroutine<void> {
