@@ -387,10 +387,9 @@ describe('variants', () => {
     expect((await compiled.bind(...flatInputs(inputs(4)))).selection?.text).toBe('wide(2, 4)')
   })
 
-  test('bound first, prepared later', async () => {
+  test('a binding runs the schedule of its own sizes', async () => {
     const compiled = await (await choosing(BRANCHES)).build(cpu)
-    const bound = compiled.bindOnHost(...flatInputs(inputs(8)))
-    const prepared = await compiled.upload(bound)
+    const prepared = await compiled.bind(...flatInputs(inputs(8)))
     expect(prepared.selection?.text).toBe('wide(2, 4)')
     await prepared.run()
     expect((await prepared.verify()).ok).toBe(true)

@@ -156,7 +156,6 @@ const WAYS: Readonly<
   Record<string, (kernel: Kernel, compiled: Built, inputs: Bindings) => Promise<Binding>>
 > = {
   'the host': async (_, compiled, inputs) => compiled.bind(...flatInputs(inputs)),
-  'bound before': async (_, compiled, inputs) => compiled.upload(compiled.bindOnHost(...flatInputs(inputs))),
   async 'a workspace'(kernel, compiled, inputs) {
     const data = new Workspace(compiled.device, kernel, inputs)
     return data.bind((await buildDefault(kernel, compiled.device)).built)
@@ -259,17 +258,15 @@ test('the variant does not depend on the kind of binding: host, workspace, devic
   compiled.release()
 })
 
-test('data bound before a release are rejected after it, and nothing is compiled for them', async () => {
+test('data are rejected after a release, and nothing is compiled for them', async () => {
   const kernel = await kernelOf('rows')
   const cpu = await devices.cpu()
   const compiled = await kernel.build(cpu)
   const inputs = { tensors: { A: matrix(30, 40, 5, 5) }, params: { d: 33 }, seed: 1 }
-  const bound = compiled.bindOnHost(...flatInputs(inputs))
   compiled.release()
-  for (const late of [() => compiled.upload(bound), () => compiled.bind(...flatInputs(inputs))])
-    await expect(late()).rejects.toMatchObject({
-      diagnostics: [{ code: 'device/released-module' }],
-    })
+  await expect(compiled.bind(...flatInputs(inputs))).rejects.toMatchObject({
+    diagnostics: [{ code: 'device/released-module' }],
+  })
 })
 
 test('on cpu sizes determine the width of tiles', async () => {
@@ -314,12 +311,11 @@ test('trees have predictions for each variant too, unless the analysis takes too
   expect(expectations(tree(2 ** 20 + 1))).toContain(null)
 })
 
-test('bound data can be prepared later, in the selected variant', async () => {
+test('random data are bound in the variant that is selected for the others', async () => {
   const kernel = await kernelOf('rows')
   const compiled = await kernel.build(device)
   const A = matrix(60, 50, 5, 40)
-  const bound = compiled.bindOnHost({ A, d: 8 }, { seed: 1 })
-  const prepared = await compiled.upload(bound)
+  const prepared = await compiled.bind({ A, d: 8 }, { seed: 1 })
   expect((await prepared.verify()).ok).toBe(true)
   const chosen = kernel.autoSchedule(device, { d: 8 }, { A })
   expect(prepared.code.compilation.printedLoopSteps).toEqual(chosen.compilation.printedLoopSteps)

@@ -1,6 +1,6 @@
 /** Compiled kernels as functions: a family of schedules, one of which is selected for each binding, or a single one. */
-import { failWith, SptError, valueOrError } from '../../ast/diagnostics/diagnostic.ts'
-import { type Coroutine, runSync, WORK_OPTIONS, Work } from '../../ast/work.ts'
+import { failWith, resultOrError, SptError } from '../../ast/diagnostics/diagnostic.ts'
+import { WORK_OPTIONS, Work } from '../../ast/work.ts'
 import type { Plan, PlanFamily } from '../../plan/schema.ts'
 import { writePlan } from '../../plan/write.ts'
 import type { Bound } from '../../run/bind/index.ts'
@@ -15,18 +15,19 @@ import type { Selection } from '../dispatch/dispatch-conditions.ts'
 import { Dispatcher } from '../dispatch/dispatcher.ts'
 import { familyPlan } from '../dispatch/family-plan.ts'
 import { type Schedules, withRejected } from '../dispatch/schedules.ts'
-import type { Selector } from '../dispatch/selector.ts'
+import { Selector } from '../dispatch/selector.ts'
 import { expectInputs, expectRecord, valuesIn } from '../inputs/bound-inputs.ts'
 import { type BindOptions, type Inputs, namedInputs, type SelectionOptions } from '../inputs/flat-inputs.ts'
 import { Callable } from '../programs/error-sources.ts'
 import { Binding, createBinding } from './binding.ts'
 import {
-  type BoundCandidates,
-  bindFirst,
+  bindCandidate,
+  bindingSteps,
   type Candidate,
   candidateOf,
-  failureText,
   firstAccepted,
+  kernelOf,
+  planOf,
 } from './candidates.ts'
 import { fittingBytes } from './check-binding.ts'
 import type { CompiledCode } from './code.ts'
@@ -42,8 +43,6 @@ export class Built extends Callable<
   /** Selected schedule and the reason; `null` if no dispatch selected a schedule when the kernel was built or chosen. */
   readonly selection: Selection | null
   readonly #family: Family
-  /** The schedule of bound data, and those that follow it. */
-  readonly #bound = new WeakMap<Bound, BoundCandidates & { readonly selector: Selector | null }>()
 
   constructor(device: Device, schedules: Schedules, selection: Selection | null = null) {
     const family = new Family(device, schedules)
@@ -85,10 +84,10 @@ export class Built extends Callable<
    */
   estimateBytes(inputs: Inputs, options: BindOptions = {}): number {
     const given = namedInputs('estimateBytes', inputs, options)
-    const { device, kernel, ...of } = this.#family.code
-      ? candidateOf(this.#family.code, given, '')
-      : this.#family.candidates(given, this.#family.selector(given))[0]!
-    return fittingBytes({ device, plan: of.plan() }, kernel, valuesIn(kernel, of.inputs()))
+    const { code } = this.#family
+    const of = code ? candidateOf(code, given) : this.#selector(given).candidates()[0]!
+    const kernel = kernelOf(of)
+    return fittingBytes({ device: this.device, plan: planOf(of) }, kernel, valuesIn(kernel, of.inputs()))
   }
 
   /**
@@ -99,10 +98,10 @@ export class Built extends Callable<
   async choose(inputs: Inputs, options: SelectionOptions = {}): Promise<Built> {
     const given = namedInputs('choose', inputs, options, ['resident'])
     if (this.#family.schedules.kind === 'fixed') return this
-    const selector = this.#family.selector(given)
-    await selector?.fetch()
-    return firstAccepted(this.#family.candidates(given, selector), async (candidate) => {
-      selector?.check(candidate)
+    const selector = this.#selector(given)
+    await selector.fetch()
+    return firstAccepted(selector.candidates(), async (candidate) => {
+      selector.check(candidate)
       return new Built(this.device, { kind: 'fixed', code: await candidate.compile() }, candidate.selection)
     })
   }
@@ -131,19 +130,22 @@ export class Built extends Callable<
   async #bind(inputs: SelectionInputs, work: Work): Promise<Binding> {
     this.#checkBindable(inputs)
     if (this.#family.schedules.kind !== 'fixed') work.begin('select', this.#family.label)
-    const selector = this.#family.selector(inputs)
-    const fetching = selector?.fetch()
+    const selector = this.#selector(inputs)
+    const fetching = selector.fetch()
     if (fetching) await fetching
-    if (selector?.isOpenAlways)
-      return this.#selecting(
-        selector,
-        () => this.#family.candidate(selector, selector.select()),
-        selector.isMeasuredFirst,
-      )
-    return this.#upload(
-      await work.run(this.#bindFirst(this.#family.candidates(inputs, selector), [], selector)),
-      work,
-    )
+    if (selector.isOpenAlways)
+      return this.#selecting(selector, () => selector.select(), selector.isMeasuredFirst)
+    return firstAccepted(selector.candidates(), async (candidate, rejected) => {
+      const { selection, label } = candidate
+      if (selector.isOpen(selection)) return this.#selecting(selector, () => candidate, false)
+      const bound = await work.run(bindingSteps(candidate))
+      const code = await work.wait(candidate.compile())
+      return createBinding(code, bound, withRejected(selection, label, rejected, bound.kernel), {}, work)
+    })
+  }
+
+  #selector(inputs: SelectionInputs): Selector {
+    return new Selector(this.#family, inputs)
   }
 
   /** Throws SptError `api/unknown-option` for `resident` tensors, which only `choose` reads: they would be missing, or random. */
@@ -153,48 +155,10 @@ export class Built extends Callable<
     expectInputs(this.#family.dispatch === null ? inputs : values)
   }
 
-  /** Binds the first schedule that accepts the data, and remembers those that follow. */
-  *#bindFirst(
-    candidates: readonly Candidate[],
-    rejected: readonly string[],
-    selector: Selector | null,
-  ): Coroutine<Bound> {
-    const found = yield* bindFirst(candidates, rejected)
-    this.#bound.set(found.bound, { ...found, selector })
-    return found.bound
-  }
-
-  async #upload(bound: Bound, work: Work): Promise<Binding> {
-    const known = this.#bound.get(bound)
-    if (this.#family.code && (!known || this.#family.isReleased))
-      return createBinding(this.#family.code, bound, null, {}, work)
-    const { candidates, rejected, selector } = known!
-    const [first, ...others] = candidates
-    const { selection, label } = first!
-    const prepare = async (): Promise<Binding> =>
-      selection && selector?.isOpen(selection)
-        ? this.#selecting(selector, () => first!, false)
-        : createBinding(
-            await work.wait(first!.compile()),
-            bound,
-            withRejected(selection, label, rejected, bound.kernel),
-            {},
-            work,
-          )
-    if (others.length === 0) return prepare()
-    const binding = await valueOrError(prepare)
-    if (!(binding instanceof SptError)) return binding
-    const next = this.#bindFirst(others, [...rejected, failureText(first!, binding)], selector)
-    return this.#upload(await work.run(next), work)
-  }
-
   /** A binding whose runs select a schedule. */
   async #selecting(selector: Selector, first: () => Candidate, isMeasuredFirst: boolean): Promise<Binding> {
     selector.draw()
-    const { live, unknown } = selector
-    const select = (...facts: Parameters<typeof selector.select>): Candidate =>
-      this.#family.candidate(selector, selector.select(...facts))
-    return new Binding(await Dispatcher.create({ live, unknown, select }, first, isMeasuredFirst))
+    return new Binding(await Dispatcher.create(selector, first, isMeasuredFirst))
   }
 
   /** Frees the code on the device; pending calls fail with `device/released-module`. */
@@ -245,12 +209,16 @@ export class Built extends Callable<
   bindOnHost(inputs: Inputs, options: BindOptions = {}): Bound {
     const given = namedInputs('bind', inputs, options)
     this.#checkBindable(given)
-    const selector = this.#family.selector(given)
-    return runSync(this.#bindFirst(this.#family.candidates(given, selector), [], selector))
+    const candidates = this.#selector(given).candidates()
+    for (const candidate of candidates.slice(0, -1)) {
+      const bound = resultOrError(() => bindCandidate(candidate))
+      if (!(bound instanceof SptError)) return bound
+    }
+    return bindCandidate(candidates.at(-1)!)
   }
 
-  /** @internal The device's part of `bind`. */
+  /** @internal Uploads data that were bound for a fixed schedule. */
   upload(bound: Bound): Promise<Binding> {
-    return this.#upload(bound, new Work())
+    return createBinding(this.code, bound)
   }
 }

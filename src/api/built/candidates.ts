@@ -2,27 +2,26 @@
 import { resultOrError, SptError, valueOrError } from '../../ast/diagnostics/diagnostic.ts'
 import { type Coroutine, runSync } from '../../ast/work.ts'
 import type { Kernel1 } from '../../ir/coordinates/stage1.ts'
-import type { CheckedPlan } from '../../plan/launch-plan.ts'
+import { type CheckedPlan, checkedPlan } from '../../plan/launch-plan.ts'
 import type { Bound } from '../../run/bind/index.ts'
+import { lanesOf, runOn } from '../../run/compile/compiled-program.ts'
 import type { Device } from '../../runtime/device.ts'
 import type { Selection } from '../dispatch/dispatch-conditions.ts'
+import type { AnyKernel } from '../dispatch/schedules.ts'
 import type { RunInputs } from '../inputs/bound-inputs.ts'
 import { bindWithin } from './check-binding.ts'
-import type { CompiledCode } from './code.ts'
+import { CompiledCode } from './code.ts'
 
-/** A schedule for some inputs, before it is compiled. */
+/** A schedule for some inputs: a kernel under its steps, or compiled code. */
 export interface Candidate {
+  readonly schedule: AnyKernel | CompiledCode
   /** The reason of a dispatch; `null` if no dispatch selected the schedule. */
   readonly selection: Selection | null
   /** Call of the schedule, or decisions of the auto-scheduler. */
   readonly label: string
-  /** The kernel over coordinates after the formats of the schedule. */
-  readonly kernel: Kernel1
   readonly device: Device
   /** The inputs of the schedule. Throws SptError `bind/…`. */
   inputs(): RunInputs
-  /** The plan by which sizes are checked. Throws SptError as lowering. */
-  plan(): CheckedPlan
   /** Compiles the schedule, for the device of the family or another one. */
   compile(device?: Device): Promise<CompiledCode>
   /** Data that are bound already; otherwise the inputs are converted to the formats of the schedule. */
@@ -30,63 +29,51 @@ export interface Candidate {
 }
 
 /** Compiled code as the only schedule. */
-export const candidateOf = (code: CompiledCode, inputs: RunInputs, label: string): Candidate => ({
+export const candidateOf = (code: CompiledCode, inputs: RunInputs, label = ''): Candidate => ({
+  schedule: code,
   selection: null,
   label,
-  kernel: code.program.plan.binding,
   device: code.device,
   inputs: () => inputs,
-  plan: () => code.program.plan,
   compile: async (device) => (device ? code.compileFor(device) : code),
 })
+
+/** The kernel over coordinates after the formats of the schedule. */
+export const kernelOf = ({ schedule }: Candidate): Kernel1 =>
+  schedule instanceof CompiledCode ? schedule.program.plan.binding : schedule.compilation.kernel
+
+/** The plan by which sizes are checked. Throws SptError as lowering. */
+export const planOf = ({ schedule, device }: Candidate): CheckedPlan =>
+  schedule instanceof CompiledCode
+    ? schedule.program.plan
+    : checkedPlan(runOn<AnyKernel>(schedule, device.kind).compilation.planFor(lanesOf(device)))
 
 /** Call of the schedule in the dispatch; empty without a dispatch. */
 export const textOf = ({ selection }: Candidate): string => selection?.text ?? ''
 
 /** Binds the inputs in the formats of the schedule. Throws SptError `bind/…`, `format/…`. */
-function* bindingSteps(c: Candidate): Coroutine<Bound> {
+export function* bindingSteps(c: Candidate): Coroutine<Bound> {
   if (c.bound) return c.bound()
   // `compile` reports errors of lowering.
-  const plan = resultOrError(() => c.plan())
+  const plan = resultOrError(() => planOf(c))
   const on = plan instanceof SptError ? null : { device: c.device, plan }
-  return yield* bindWithin(on, c.kernel, c.inputs())
+  return yield* bindWithin(on, kernelOf(c), c.inputs())
 }
 
 /** `bindingSteps` at once. */
 export const bindCandidate = (c: Candidate): Bound => runSync(bindingSteps(c))
 
-/** Data bound to the first of `candidates`. */
-export interface BoundCandidates {
-  readonly bound: Bound
-  readonly candidates: readonly Candidate[]
-  /** Schedules that failed before, with the reasons. */
-  readonly rejected: readonly string[]
-}
-
-/** Binds data to the first schedule that accepts them. Throws the error of the last. */
-export function* bindFirst(
-  candidates: readonly Candidate[],
-  rejected: readonly string[],
-): Coroutine<BoundCandidates> {
-  const [first, ...others] = candidates
-  let failure: string
-  try {
-    return { bound: yield* bindingSteps(first!), candidates, rejected }
-  } catch (e) {
-    if (others.length === 0 || !(e instanceof SptError)) throw e
-    failure = failureText(first!, e)
-  }
-  return yield* bindFirst(others, [...rejected, failure])
-}
-
-export const failureText = ({ label }: Candidate, error: SptError): string => `${label}: ${error.message}`
-
-/** Result for the first item that is not rejected with a user error. Throws the error of the last. */
-export async function firstAccepted<T, R>(
-  [first, ...others]: readonly T[],
-  work: (item: T) => Promise<R>,
+/**
+ * Result for the first schedule that is not rejected with a user error. Throws the error of the last. `rejected`: schedules that failed
+ * before, with the reasons.
+ */
+export async function firstAccepted<R>(
+  [first, ...others]: readonly Candidate[],
+  work: (candidate: Candidate, rejected: readonly string[]) => Promise<R>,
+  rejected: readonly string[] = [],
 ): Promise<R> {
-  if (others.length === 0) return work(first!)
-  const done = await valueOrError(() => work(first!))
-  return done instanceof SptError ? firstAccepted(others, work) : done
+  if (others.length === 0) return work(first!, rejected)
+  const done = await valueOrError(() => work(first!, rejected))
+  if (!(done instanceof SptError)) return done
+  return firstAccepted(others, work, [...rejected, `${first!.label}: ${done.message}`])
 }

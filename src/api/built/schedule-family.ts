@@ -3,15 +3,12 @@ import { resultOrError, SptError } from '../../ast/diagnostics/diagnostic.ts'
 import { appliedName } from '../../ast/print/message-text.ts'
 import type { Kernel1 } from '../../ir/coordinates/stage1.ts'
 import { getOrAddPromise } from '../../ir/memoize.ts'
-import { checkedPlan } from '../../plan/launch-plan.ts'
 import type { Compilation } from '../../run/compile/compile.ts'
-import { lanesOf, runOn, type Sources } from '../../run/compile/compiled-program.ts'
+import type { Sources } from '../../run/compile/compiled-program.ts'
 import type { Device } from '../../runtime/device.ts'
-import type { SelectionInputs } from '../dispatch/device-facts.ts'
 import type { Selection } from '../dispatch/dispatch-conditions.ts'
 import { closedBranches, closedSchedule, MOST_PLANS } from '../dispatch/family-plan.ts'
-import type { AnyKernel, Schedules, Selected } from '../dispatch/schedules.ts'
-import { Selector } from '../dispatch/selector.ts'
+import type { AnyKernel, Schedules } from '../dispatch/schedules.ts'
 import { traceOf } from '../kernels/nests.ts'
 import { withPlace } from '../programs/error-sources.ts'
 import { type Candidate, candidateOf } from './candidates.ts'
@@ -27,12 +24,12 @@ export class Family {
   readonly variants = new Set<string>()
   /** Schedules compiled so far. */
   readonly codes = new Set<CompiledCode>()
-  readonly #device: Device
+  readonly device: Device
   /** Compiled schedules: of a dispatch by kernel, which `schedules.ts` caches; of the auto-scheduler by steps. */
   readonly #compiled = new Map<unknown, Promise<CompiledCode>>()
 
   constructor(device: Device, schedules: Schedules) {
-    this.#device = device
+    this.device = device
     this.schedules = schedules
     const { code } = this
     if (code) this.codes.add(code)
@@ -77,54 +74,22 @@ export class Family {
     return kind === 'fixed' ? this.source.name : `${this.source.name}.${this.dispatch ?? 'auto'}`
   }
 
-  /** `null` for a fixed schedule, and for inputs that the auto-scheduler rejects: the schedule without data reports errors in the data. */
-  selector(inputs: SelectionInputs): Selector | null {
-    const { schedules } = this
-    return schedules.kind === 'fixed'
-      ? null
-      : this.#accepted(() => new Selector(schedules, this.#device, inputs))
-  }
-
-  #accepted<T>(work: () => T): T | null {
-    const done = this.code ? resultOrError(work) : work()
-    return done instanceof SptError ? null : done
-  }
-
-  /** True after a release of the schedule without data, which reports the error. */
-  get isReleased(): boolean {
-    return this.code?.program.live === false
-  }
-
-  /** Schedules for some inputs, the preferred one first. Throws SptError `choose/…`. */
-  candidates(inputs: SelectionInputs, selector: Selector | null): readonly Candidate[] {
-    const found =
-      selector && !this.isReleased
-        ? this.#accepted(() => selector.candidates().map((c) => this.candidate(selector, c)))
-        : null
-    return [...(found ?? []), ...(this.code ? [candidateOf(this.code, inputs, WITHOUT_DATA)] : [])]
-  }
-
-  candidate(selector: Selector, { schedule, selection, text: label }: Selected): Candidate {
+  /** A selected schedule for some inputs. */
+  candidate(
+    schedule: Candidate['schedule'],
+    selection: Selection | null,
+    label: string,
+    inputs: Candidate['inputs'],
+  ): Candidate {
     if (selection) {
       const { schedule: name, args, text } = selection
       this.variants.add(name === null ? text : appliedName(name, args))
     }
-    const device = this.#device
-    if (schedule instanceof CompiledCode) {
-      const { binding: kernel } = schedule.program.plan
-      return { ...candidateOf(schedule, {}, label), selection, inputs: () => selector.inputsOf(kernel) }
-    }
-    const { kernel } = schedule.compilation
-    return {
-      selection,
-      label,
-      kernel,
-      device,
-      inputs: () => selector.inputsOf(kernel),
-      plan: () => checkedPlan(runOn<AnyKernel>(schedule, device.kind).compilation.planFor(lanesOf(device))),
-      compile: (other = device) =>
-        other === device ? this.#compile(schedule, selection) : compileSteps<AnyKernel>(schedule, other),
-    }
+    const { device } = this
+    if (schedule instanceof CompiledCode) return { ...candidateOf(schedule, {}, label), selection, inputs }
+    const compile = (other = device): Promise<CompiledCode> =>
+      other === device ? this.#compile(schedule, selection) : compileSteps<AnyKernel>(schedule, other)
+    return { schedule, selection, label, device, inputs, compile }
   }
 
   /**
@@ -134,13 +99,13 @@ export class Family {
   async compileAll(): Promise<void> {
     const { schedules } = this
     if (schedules.kind !== 'dispatch') return
-    const branches = resultOrError(() => closedBranches(schedules, this.#device))
+    const branches = resultOrError(() => closedBranches(schedules, this.device))
     if (branches instanceof SptError) return
     const closed = branches.map(({ calls }) => calls.filter((c) => !c.open))
     if (new Set(closed.flatMap((calls) => calls.map((c) => c.text))).size > MOST_PLANS) return
     for (const calls of closed)
       for (const own of calls) {
-        const schedule = resultOrError(() => closedSchedule(schedules, this.#device, own))
+        const schedule = resultOrError(() => closedSchedule(schedules, this.device, own))
         // `fastest` skips illegal schedules.
         if (schedule instanceof SptError && calls.length === 1) throw schedule
         if (schedule && !(schedule instanceof SptError) && !(schedule instanceof CompiledCode))
@@ -152,7 +117,7 @@ export class Family {
   #compile(kernel: AnyKernel, selection: Pick<Selection, 'schedule' | 'span'> | null): Promise<CompiledCode> {
     return getOrAddPromise(this.#compiled, selection?.schedule ? kernel : keyOf(kernel), async () => {
       try {
-        const code = await compileSteps<AnyKernel>(kernel, this.#device)
+        const code = await compileSteps<AnyKernel>(kernel, this.device)
         this.codes.add(code)
         return code
       } catch (e) {
@@ -173,6 +138,3 @@ export class Family {
     this.code?.release()
   }
 }
-
-/** Label of the schedule without data. */
-const WITHOUT_DATA = 'the schedule without data'

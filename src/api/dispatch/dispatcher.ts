@@ -57,7 +57,7 @@ export class Dispatcher {
     executable: Executable,
     selection: Selection | null = null,
   ): Dispatcher {
-    const candidate = { ...candidateOf(compiled, {}, ''), selection, bound: () => executable.bound }
+    const candidate = { ...candidateOf(compiled, {}), selection, bound: () => executable.bound }
     const live = new Map()
     const branch = new Branch(live, textOf(candidate), compiled, executable)
     return new Dispatcher({ live, unknown: new Set(), select: () => candidate }, candidate, branch)
@@ -288,7 +288,8 @@ export class Dispatcher {
     })
     const select: RunTimeSelector['select'] = (...facts) => moved(this.#selector.select(...facts))
     const first = (): Candidate => moved(this.#measured.select().candidate)
-    return Dispatcher.create({ ...this.#selector, select }, first, false)
+    const { live, unknown } = this.#selector
+    return Dispatcher.create({ live, unknown, select }, first, false)
   }
 
   free(): void {

@@ -1,7 +1,7 @@
 /** Facts of the latest runs: fill ratios of formats built at run time, and lists that exceeded their capacity. */
 import { byName } from '../../ast/by-name.ts'
 import { resultOrError, SptError, valueOrError } from '../../ast/diagnostics/diagnostic.ts'
-import { type Candidate, textOf } from '../built/candidates.ts'
+import { type Candidate, kernelOf, textOf } from '../built/candidates.ts'
 import type { Branch, Branches, LiveRatios } from './branches.ts'
 import type { Selection } from './dispatch-conditions.ts'
 import { determinesFillRatio, fillRatio } from './fill-ratio.ts'
@@ -57,11 +57,12 @@ export interface RunTimeSelector {
 
 /** The schedule selected if all fill ratios were `share`, except that of `one`, which is 0. */
 export const selectAt = (
-  { live, select }: RunTimeSelector,
+  selector: RunTimeSelector,
   share: number,
   one?: string,
   passed?: ReadonlySet<string>,
-): Candidate => select(new Map([...live.keys()].map((name) => [name, name === one ? 0 : share])), passed)
+): Candidate =>
+  selector.select(new Map([...selector.live.keys()].map((name) => [name, name === one ? 0 : share])), passed)
 
 /**
  * Schedules that measure a fill ratio, found by repeatedly skipping the selected one: the first if the other fill ratios are 1, and the
@@ -74,7 +75,7 @@ function* observersOf(selector: RunTimeSelector, name: string): Generator<Candid
     for (;;) {
       const candidate = resultOrError(() => selectAt(selector, others, name, passed))
       if (candidate instanceof SptError) break
-      const { runtimeLists = [] } = candidate.kernel
+      const { runtimeLists = [] } = kernelOf(candidate)
       if (runtimeLists.some((f) => determinesFillRatio(f, ratio))) {
         yield candidate
         break

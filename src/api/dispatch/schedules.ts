@@ -63,15 +63,6 @@ export interface Dispatch extends DispatchCall {
   readonly isDefault?: boolean | undefined
 }
 
-/** A selected schedule: a kernel under its steps, or a compiled plan. */
-export interface Selected {
-  readonly schedule: AnyKernel | CompiledCode
-  /** `null` for a schedule of the auto-scheduler. */
-  readonly selection: Selection | null
-  /** Call of the schedule, or decisions of the auto-scheduler. */
-  readonly text: string
-}
-
 /** Why the auto-scheduler selects a candidate, if it rejected others. */
 export const automaticSelection = (
   { text, reason, milliseconds, costModel }: Omit<ScheduleCandidate<unknown>, 'kernel'>,

@@ -1,25 +1,23 @@
-/** Schedule selection: evaluates the conditions of a dispatch on bound data and a device. */
+/** Schedule selection: the schedules of a family for bound data. */
 
 import { invariant, resultOrError, SptError } from '../../ast/diagnostics/diagnostic.ts'
-import type { CostModel } from '../../cost-model/learned/trained-models.ts'
+import { lazy } from '../../ast/lazy.ts'
 import { sparseTensors } from '../../cost-model/prediction.ts'
-import type { Kernel1 } from '../../ir/coordinates/stage1.ts'
 import { checkDimensions, givenParams } from '../../run/bind/sizes/bound-sizes.ts'
-import type { Compilation } from '../../run/compile/compile.ts'
-import type { Device } from '../../runtime/device.ts'
 import { DenseOnDevice, type Tensor } from '../../storage/tensor.ts'
 import { predictedTimes } from '../auto-schedule/predicted-times.ts'
 import { fastestCandidates, keepsDeclaredFormats } from '../auto-schedule/schedule-candidates.ts'
 import { PLAIN, plainReason } from '../auto-schedule/software-adapter-schedule.ts'
-import type { Candidate } from '../built/candidates.ts'
+import { type Candidate, candidateOf, kernelOf } from '../built/candidates.ts'
 import { CompiledCode } from '../built/code.ts'
+import type { Family } from '../built/schedule-family.ts'
 import { sumsOf, sumsText } from '../built/unordered-sums.ts'
 import { declaredOf, type RunInputs, valuesIn } from '../inputs/bound-inputs.ts'
 import { besideDeclared, type DeclaredInputs, formatInputsFor } from '../inputs/format-input-binding.ts'
 import { randomInputs } from '../inputs/small-data.ts'
 import { residentStructure } from '../resident/resident-binding.ts'
 import type { LiveRatios } from './branches.ts'
-import { kindOf, modelFor, type SelectionContext, type SelectionInputs } from './device-facts.ts'
+import { kindOf, modelFor, type SelectionInputs } from './device-facts.ts'
 import { type Decision, decide, type Selection } from './dispatch-conditions.ts'
 import { Facts } from './facts.ts'
 import {
@@ -28,57 +26,62 @@ import {
   automaticSelection,
   checkRequirements,
   type Dispatch,
-  type Selected,
   scheduleOf,
 } from './schedules.ts'
 
-type Decided = Selected & { readonly selection: Selection }
+/** Label of the schedule without data. */
+const WITHOUT_DATA = 'the schedule without data'
 
-/** Selects schedules of a dispatch or of the auto-scheduler for a device and the inputs of one binding. */
+interface Selected extends Pick<Candidate, 'schedule'> {
+  readonly selection: Selection
+}
+
+/**
+ * Selects schedules of a family for the inputs of one binding. The facts come from sizes and the device, from statistics of the inputs
+ * (`statistics.ts`), and from the latest runs (`measurements.ts`).
+ */
 export class Selector {
-  readonly #schedules: Automatic | Dispatch
-  readonly #on: SelectionContext
-  readonly #source: Compilation['source']
+  readonly #family: Family
+  readonly #given: SelectionInputs
   readonly #used: DeclaredInputs
-  readonly #facts: Facts
-  readonly #resident: NonNullable<SelectionInputs['resident']>
+  /** Throws SptError `api/argument`, `choose/unknown-name`, `choose/unknown-feature`. */
+  readonly #facts: () => Facts
   /** Sparse tensors, resident and bound, if schedules are compared on resident ones; otherwise undefined. */
   #structure: Record<string, Tensor> | undefined
-  /** Values to bind. */
-  #inputs: RunInputs
+  /** The inputs with random tensors, if these are generated for all schedules together. */
+  #drawn: RunInputs | undefined
   /** Fill ratios that runs may measure, by name. */
   readonly live: LiveRatios
 
-  /** Throws SptError `api/argument`, `choose/unknown-name`, `choose/unknown-feature`. */
-  constructor(schedules: Automatic | Dispatch, on: SelectionContext, given: SelectionInputs) {
-    const choice = schedules.kind === 'dispatch' ? schedules.choice : null
-    this.#schedules = schedules
-    this.#on = on
-    this.#source = schedules.source
-    this.#used = schedules.kind === 'dispatch' ? schedules.used : new Map()
-    this.#facts = new Facts(choice, this.#source, on, given, this.#used)
-    this.#resident = given.resident ?? {}
-    this.#inputs = this.#facts.inputs
+  constructor(family: Family, given: SelectionInputs) {
+    const { schedules, source, device } = family
+    const dispatch = schedules.kind === 'dispatch' ? schedules : null
+    this.#family = family
+    this.#given = given
+    this.#used = dispatch?.used ?? new Map()
+    this.#facts = lazy(() => new Facts(dispatch?.choice ?? null, source, device, given, this.#used))
     this.live = new Map(
-      [...(choice?.statistics ?? [])].flatMap(([name, s]) =>
+      [...(dispatch?.choice.statistics ?? [])].flatMap(([name, s]) =>
         s.kind === 'fill_ratio' && s.live ? [[name, s]] : [],
       ),
     )
   }
 
   get unknown(): ReadonlySet<string> {
-    return this.#facts.statistics.unknown
+    return this.#facts().statistics.unknown
   }
 
   /** Downloads all data that the selection needs from a device; undefined if there are none. */
   fetch(): Promise<void> | undefined {
-    const schedules = this.#schedules
+    const { schedules, source, device } = this.#family
+    if (schedules.kind === 'fixed' || !this.#given.resident) return undefined
+    const facts = this.#accepted(() => this.#facts())
+    const own = Object.entries(declaredOf(source, this.#given.resident, this.#used))
+    if (own.length === 0) return undefined
     const { statistics, branches } =
       schedules.kind === 'dispatch' ? schedules.choice : { statistics: new Map(), branches: null }
-    const own = Object.entries(declaredOf(this.#source, this.#resident, this.#used))
-    if (own.length === 0) return undefined
-    return this.#facts.statistics.download(statistics).then(async () => {
-      if (branches && !(branches.some((b) => b.calls.length > 1) && modelFor(this.#on))) return
+    return facts?.statistics.download(statistics).then(async () => {
+      if (branches && !(branches.some((b) => b.calls.length > 1) && modelFor(device))) return
       this.#structure = this.#sparse()
       // Arrays of a format with several parts are not over the kernel's axes.
       for (const [name, t] of own)
@@ -86,16 +89,27 @@ export class Selector {
     })
   }
 
-  /**
-   * Schedules, the preferred one first; each later one runs if the data or the device reject those before it. Empty if the auto-scheduler
-   * has no legal one. Throws like `select`.
-   */
-  candidates(): readonly Selected[] {
-    if (this.#schedules.kind === 'dispatch') return [this.select()]
-    const { base } = this.#schedules
-    const { tensors, params } = this.#facts.values
+  /** The result of `work`. Undefined for an error of the auto-scheduler, whose schedule without data reports errors in the data. */
+  #accepted<T>(work: () => T): T | undefined {
+    const done = this.#family.code ? resultOrError(work) : work()
+    return done instanceof SptError ? undefined : done
+  }
+
+  /** Schedules, the preferred one first; each later one runs if the data or the device reject those before it. Throws like `select`. */
+  candidates(): readonly Candidate[] {
+    const { schedules } = this.#family
+    if (schedules.kind === 'dispatch') return [this.select()]
+    const { code } = schedules
+    const isSelecting = schedules.kind === 'automatic' && code.program.live
+    const found = isSelecting ? this.#accepted(() => this.#automatic(schedules)) : undefined
+    return [...(found ?? []), candidateOf(code, this.#given, WITHOUT_DATA)]
+  }
+
+  /** Candidates of the auto-scheduler; empty if none is legal. */
+  #automatic({ base, source }: Automatic): readonly Candidate[] {
+    const { tensors, params } = this.#facts().values
     const values = { tensors: { ...tensors, ...this.#structure }, params }
-    const forms = fastestCandidates(base, this.#on as Device, values)
+    const forms = fastestCandidates(base, this.#family.device, values)
     // The fastest format was selected from samples, so the data may not fit; lowering or the device may reject it.
     const rejected: string[] = []
     const ordered = forms.filter((f) => {
@@ -105,51 +119,60 @@ export class Selector {
     })
     const declared = ordered.find((f) => keepsDeclaredFormats(base, f))
     const best = new Set([ordered[0], declared].flatMap((f) => f ?? []))
-    return [...best].map((form) => ({
-      schedule: form.kernel,
-      text: form.text,
-      selection: rejected.length > 0 ? automaticSelection(form, this.#source, rejected) : null,
-    }))
+    return [...best].map((form) => {
+      const selection = rejected.length > 0 ? automaticSelection(form, source, rejected) : null
+      return this.#family.candidate(form.kernel, selection, form.text, () => this.#facts().inputs)
+    })
   }
 
   /**
-   * Selects a schedule, and returns the kernel under it. Throws SptError `choose/…`, `bind/…` for data of statistics, `schedule/…` for an
-   * illegal step.
+   * Selects a schedule of a dispatch. Throws SptError `choose/…`, `bind/…` for data of statistics, `schedule/…` for an illegal step.
    * @param found - Statistics measured by earlier runs, by name
    * @param passed - Schedule calls that the selection skips
    */
-  select(found?: ReadonlyMap<string, number>, passed?: ReadonlySet<string>): Decided {
-    const dispatch = this.#schedules
-    invariant(dispatch.kind === 'dispatch', 'the auto-scheduler has no branches')
+  select(
+    found?: ReadonlyMap<string, number>,
+    passed?: ReadonlySet<string>,
+  ): Candidate & Pick<Selected, 'selection'> {
+    const { schedule, selection } = this.#selected(found, passed)
+    const candidate = this.#family.candidate(schedule, selection, selection.text, () =>
+      this.#inputsOf(candidate),
+    )
+    return { ...candidate, selection }
+  }
+
+  #selected(found?: ReadonlyMap<string, number>, passed?: ReadonlySet<string>): Selected {
+    const { schedules: dispatch, device } = this.#family
+    invariant(dispatch.kind === 'dispatch', 'other schedules have no branches')
     const plain = dispatch.isDefault ? this.#withoutSchedule(dispatch) : null
     if (plain) return plain
-    const model = modelFor(this.#on)
     const decisions = this.#decisions(dispatch, found, passed)
-    const variantOf = (decision: Decision): Decided => {
+    const { sizes } = this.#facts()
+    const selectedBy = (decision: Decision): Selected => {
       const { call, selection } = decision
       const schedule = scheduleOf(dispatch, call, selection.args)
       const { facts } = schedule instanceof CompiledCode ? schedule.program.plan : schedule.compilation.loops
-      checkRequirements(dispatch, decision, facts, this.#facts.sizes)
-      return { schedule, selection, text: selection.text }
+      checkRequirements(dispatch, decision, facts, sizes)
+      return { schedule, selection }
     }
-    const sparse = decisions.length > 1 && model ? (this.#structure ?? this.#sparse()) : {}
+    const sparse = decisions.length > 1 && modelFor(device) ? (this.#structure ?? this.#sparse()) : {}
     const compares = Object.keys(sparse).length > 0
-    const legal: Decided[] = []
+    const legal: Selected[] = []
     for (const decision of decisions) {
-      const variant = resultOrError(() => variantOf(decision))
-      if (variant instanceof SptError) continue
-      if (!compares) return variant
-      legal.push(variant)
+      const selected = resultOrError(() => selectedBy(decision))
+      if (selected instanceof SptError) continue
+      if (!compares) return selected
+      legal.push(selected)
     }
     // If none of the schedules is legal, report the error of the first.
-    return legal.length < 2 ? (legal[0] ?? variantOf(decisions[0]!)) : this.#fastest(model!, sparse, legal)
+    return legal.length < 2 ? (legal[0] ?? selectedBy(decisions[0]!)) : this.#fastest(sparse, legal)
   }
 
   /** The decisions of the first branch with a schedule that is not excluded. */
   #decisions(dispatch: Dispatch, found?: ReadonlyMap<string, number>, passed?: ReadonlySet<string>) {
     const excluded = new Map<string, string>()
     for (;;) {
-      const decisions = decide(dispatch, this.#facts.lookup(found), passed, excluded)
+      const decisions = decide(dispatch, this.#facts().lookup(found), passed, excluded)
       const before = excluded.size
       for (const { call, selection } of dispatch.deterministic ? decisions : []) {
         const schedule = resultOrError(() => scheduleOf(dispatch, call, selection.args))
@@ -161,84 +184,95 @@ export class Selector {
   }
 
   /** The reason for which `deterministic` excludes a schedule; `null` if its sums have a fixed order, or if lowering rejects it. */
-  #exclusion(schedule: Selected['schedule']): string | null {
-    if (!this.#schedules.deterministic || schedule instanceof CompiledCode) return null
-    const sums = resultOrError(() => sumsOf<AnyKernel>(schedule, this.#on as Device))
+  #exclusion(schedule: Candidate['schedule']): string | null {
+    const { schedules, device } = this.#family
+    if (schedules.kind === 'fixed' || !schedules.deterministic || schedule instanceof CompiledCode)
+      return null
+    const sums = resultOrError(() => sumsOf<AnyKernel>(schedule, device))
     return sums instanceof SptError || sums.length === 0 ? null : sumsText(sums)
   }
 
   /** True if another fill ratio may select another schedule, because a condition uses it. */
-  isOpen({ values }: Selection): boolean {
-    return [...this.live.keys()].some((name) => name in values)
+  isOpen(selection: Selection | null): boolean {
+    return selection !== null && [...this.live.keys()].some((name) => name in selection.values)
   }
 
   /** True if each run selects a schedule, whatever the fill ratios are; 0 stands for them here. */
   get isOpenAlways(): boolean {
     if (this.live.size === 0) return false
-    const variant = resultOrError(() => this.select(new Map([...this.live.keys()].map((name) => [name, 0]))))
-    return !(variant instanceof SptError) && this.isOpen(variant.selection)
+    const none = new Map([...this.live.keys()].map((name) => [name, 0]))
+    const selected = resultOrError(() => this.#selected(none))
+    return !(selected instanceof SptError) && this.isOpen(selected.selection)
+  }
+
+  get #inputs(): RunInputs {
+    return this.#drawn ?? this.#facts().inputs
   }
 
   /** True if the device may measure the fill ratios first. */
   get isMeasuredFirst(): boolean {
     const tensors = Object.values(this.#inputs.tensors ?? {})
-    const isGiven = [...this.live.keys()].some((name) => this.#facts.statistics.isGiven(name))
+    const isGiven = [...this.live.keys()].some((name) => this.#facts().statistics.isGiven(name))
     return !isGiven && !tensors.some((t) => t instanceof DenseOnDevice)
   }
 
   /** Generates random tensors, so that they are identical for all schedules. */
   draw(): void {
     if (this.#inputs.seed === undefined) return
-    const values = valuesIn(this.#source, { ...this.#inputs, statistics: {} })
-    const { tensors } = randomInputs(this.#source, values, this.#used)
-    this.#inputs = { ...this.#inputs, ...(tensors && { tensors }) }
+    const { source } = this.#family
+    const values = valuesIn(source, { ...this.#inputs, statistics: {} })
+    const { tensors } = randomInputs(source, values, this.#used)
+    this.#drawn = { ...this.#inputs, ...(tensors && { tensors }) }
   }
 
   /** The inputs of a schedule, without the lists and sets of other schedules' formats. Throws SptError `bind/unknown-name`. */
-  inputsOf(kernel: Kernel1): RunInputs {
+  #inputsOf(candidate: Candidate): RunInputs {
     const { tensors = {} } = this.#inputs
-    if (this.#schedules.kind === 'automatic') return this.#inputs
-    return { ...this.#inputs, tensors: formatInputsFor(kernel, tensors, this.#used) }
+    return { ...this.#inputs, tensors: formatInputsFor(kernelOf(candidate), tensors, this.#used) }
   }
 
   /** Checks names, ranks and shapes as binding does. Throws SptError `bind/…`. */
-  check({ kernel, inputs }: Candidate): void {
-    if (this.#schedules.kind === 'automatic') return
-    const { tensors, params } = valuesIn(kernel, inputs())
+  check(candidate: Candidate): void {
+    if (this.#family.schedules.kind !== 'dispatch') return
+    const kernel = kernelOf(candidate)
+    const { tensors, params } = valuesIn(kernel, candidate.inputs())
     givenParams(kernel, Object.entries(params))
-    checkDimensions(kernel, new Map(Object.entries(tensors)), this.#facts.sizes)
+    checkDimensions(kernel, new Map(Object.entries(tensors)), this.#facts().sizes)
   }
 
   /** Returns the base kernel, which runs as `parallel()`, if the rule for software adapters applies; otherwise null. */
-  #withoutSchedule({ schedules: base, choice, text: dispatch }: Dispatch): Decided | null {
+  #withoutSchedule({ schedules: base, choice, text: dispatch, source }: Dispatch): Selected | null {
     if (!('compilation' in base)) return null
-    const reason = plainReason(this.#on, base, this.#facts.sizes, this.#sparse())
+    const reason = plainReason(this.#family.device, base, this.#facts().sizes, this.#sparse())
     if (reason === null) return null
     const form = { text: PLAIN, reason, milliseconds: null, costModel: null }
-    const selection = { ...automaticSelection(form, this.#source, []), dispatch, span: choice.span }
-    return { schedule: base, text: PLAIN, selection }
+    const selection = { ...automaticSelection(form, source, []), dispatch, span: choice.span }
+    return { schedule: base, selection }
   }
 
   /** Returns the schedule with the shortest predicted time; the first if there are no predictions. */
-  #fastest(model: CostModel, sparse: Readonly<Record<string, Tensor>>, legal: readonly Decided[]): Decided {
-    const kernels = legal.map((v) => v.schedule.compilation)
-    const beside = besideDeclared(this.#source, this.#inputs.tensors ?? {}, this.#used)
-    const { sizes } = this.#facts
-    const times = predictedTimes(model, kindOf(this.#on), this.#source, sparse, sizes, kernels, beside)
+  #fastest(sparse: Readonly<Record<string, Tensor>>, legal: readonly Selected[]): Selected {
+    const { source, device } = this.#family
+    const model = modelFor(device)!
+    const kernels = legal.map((s) => s.schedule.compilation)
+    const beside = besideDeclared(source, this.#inputs.tensors ?? {}, this.#used)
+    const { sizes } = this.#facts()
+    const times = predictedTimes(model, kindOf(device), source, sparse, sizes, kernels, beside)
     const order = legal
-      .map((v, k) => ({ ...v, milliseconds: times[k] ?? Number.POSITIVE_INFINITY }))
+      .map((s, k) => ({ ...s, milliseconds: times[k] ?? Number.POSITIVE_INFINITY }))
       .sort((a, b) => (a.milliseconds === b.milliseconds ? 0 : a.milliseconds - b.milliseconds))
-    const { schedule, selection, text } = order[0]!
+    const { schedule, selection } = order[0]!
     const predictions = order.flatMap(({ selection: { text }, milliseconds }) =>
       Number.isFinite(milliseconds) ? [{ text, milliseconds }] : [],
     )
     const costModel = predictions.length > 0 ? model.chip : null
-    return { schedule, text, selection: { ...selection, predictions, costModel } }
+    return { schedule, selection: { ...selection, predictions, costModel } }
   }
 
   /** Returns the sparse tensors that are bound. */
   #sparse(): Record<string, Tensor> {
-    const bound = declaredOf(this.#source, this.#inputs.tensors ?? {}, this.#used)
-    return sparseTensors(this.#source, bound as Record<string, Tensor>)
+    const { source } = this.#family
+    const bound = declaredOf(source, this.#inputs.tensors ?? {}, this.#used)
+    return sparseTensors(source, bound as Record<string, Tensor>)
   }
 }

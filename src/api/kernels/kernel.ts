@@ -13,7 +13,8 @@ import type { ScheduleCandidate } from '../auto-schedule/schedule-candidates.ts'
 import { fastestCandidates, isUnscheduled, scheduleCandidates } from '../auto-schedule/schedule-candidates.ts'
 import { type BuildOptions, buildKernel } from '../built/build.ts'
 import type { Built } from '../built/built.ts'
-import type { SelectionContext } from '../dispatch/device-facts.ts'
+import { Family } from '../built/schedule-family.ts'
+import { kindOf, type SelectionContext } from '../dispatch/device-facts.ts'
 import { type DispatchCall, dispatchCall, type Selection } from '../dispatch/dispatch-conditions.ts'
 import type { Dispatch } from '../dispatch/schedules.ts'
 import { Selector } from '../dispatch/selector.ts'
@@ -181,7 +182,9 @@ export class Kernel extends SteppedKernel<Kernel> {
           this.dispatches.length > 0 ? `schedule('${this.dispatches[0]}')` : 'a kernel with a dispatch',
         hint: 'call build(device)',
       })
-    const selector = new Selector(open, on, namedInputs('choose', inputs, options, ['resident']))
+    kindOf(on)
+    const given = namedInputs('choose', inputs, options, ['resident'])
+    const selector = new Selector(new Family(on as Device, open), given)
     await selector.fetch()
     const { schedule, selection } = selector.select()
     return { kernel: schedule as Kernel, selection }

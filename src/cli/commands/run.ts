@@ -9,6 +9,7 @@ import { formatInputsFor } from '../../api/inputs/format-input-binding.ts'
 import type { Kernel } from '../../api/kernels/kernel.ts'
 import { loadPlan } from '../../api/plans/loaded-plan.ts'
 import { type Diagnostic, failWith } from '../../ast/diagnostics/diagnostic.ts'
+import type { WorkOptions } from '../../ast/work.ts'
 import { DEVICE_KINDS } from '../../backends/target.ts'
 import { ADDRESSES, READABLE, WRITABLE, writeTensor } from '../../io/index.ts'
 import { withFileErrors } from '../../io/node-files.ts'
@@ -111,9 +112,10 @@ export const run: CommandSpec = {
         const inputs = { ...earlyInputs, tensors: formatInputsFor(stage1, tensors, request.formatData) }
         timer.begin('build')
         checkMemory(compiled.estimateBytes(...flatInputs(inputs)))
-        const bound = compiled.bindOnHost(...flatInputs(inputs))
-        timer.begin('upload')
-        const prepared = await compiled.upload(bound)
+        const [bindings, options] = flatInputs(inputs)
+        const onProgress: WorkOptions['onProgress'] = ({ phase }) => phase === 'upload' && timer.begin(phase)
+        const prepared = await compiled.bind(bindings, { ...options, onProgress })
+        const { bound } = prepared.executable
         timer.begin('runs')
         const { first, runs } = await warmUp(() => prepared.run())
         const times = await prepared.time(repeat)

@@ -32,6 +32,7 @@ export class PhaseTimer {
   }
 
   begin(phase: Phase): void {
+    if (phase === this.now) return
     this.#end()
     this.now = phase
     this.#say(phase)
