@@ -132,6 +132,19 @@ const { metafile } = await build({
     Object.entries({ ...entries, ...programs }).map(([name, path]) => [name, join(root, `${path}.ts`)]),
   ),
 })
+// Minifying drops the comments by which webpack, Rspack and Vite leave the import of a plan's module to the browser.
+const importing = Object.keys(metafile.outputs)
+  .map((path) => resolve(path))
+  .filter((path) => path.endsWith('.js') && readFileSync(path, 'utf8').includes('import(url)'))
+if (importing.length !== 1) throw new Error(`import(url) is in ${importing.length} files, not in 1`)
+for (const path of importing)
+  writeFileSync(
+    path,
+    readFileSync(path, 'utf8').replace(
+      'import(url)',
+      'import(/* webpackIgnore: true */ /* @vite-ignore */ url)',
+    ),
+  )
 writeFileSync(join(library, 'THIRD_PARTY.txt'), notices(root, bundledPackages(metafile)))
 /**
  * The declarations of the public entries, bundled like their modules: a file for each entry, and chunks of what several
