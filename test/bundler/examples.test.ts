@@ -1,10 +1,12 @@
 /** The programs of examples/pages and examples/node-service. */
 import { spawn } from 'node:child_process'
+import { readFileSync } from 'node:fs'
 import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { fileURLToPath } from 'node:url'
 import { build } from 'esbuild'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { compilePlan } from '../../src/bundler/plan-request.ts'
 import sparsetile from '../../src/bundler/plugin.ts'
 import { Browser } from '../browser/chromium.ts'
 
@@ -52,21 +54,45 @@ describe.skipIf(!browser)("pages with script-src 'self'", () => {
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
     address = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
   })
-  afterAll(async () => {
-    await browser!.close()
-    await new Promise((resolve) => server.close(resolve))
-  })
+  afterAll(() => new Promise((resolve) => server.close(resolve)))
 
   test.each(['page', 'worker-page', 'renderer'])('%s', async (name) => {
-    const evaluate = await browser!.open(`${address}/${name}`)
-    const shown = await evaluate(`new Promise((resolve) => {
-      const wait = (left) => document.body.textContent.startsWith('C') || left === 0
-        ? resolve(document.body.textContent) : setTimeout(wait, 50, left - 1)
-      wait(200)
-    })`)
-    expect(shown).toBe(`C = ${RESULT.join(', ')}`)
+    expect(await shownBy(`${address}/${name}`)).toBe(`C = ${RESULT.join(', ')}`)
   })
 })
+
+test.skipIf(!browser)('a page with a script tag loads the installed runtime and a plan', async () => {
+  const spmm = { file: 'sparsetile/kernels/spmm.spt', kernel: 'spmm', formats: false }
+  const plans = {
+    '/gpu.json': await compilePlan({ ...spmm, schedule: 'gpu(8,32)', target: 'webgpu' }),
+    '/cpu.json': await compilePlan({ ...spmm, schedule: 'cpu', target: 'cpu' }),
+  }
+  const server = createServer(({ url = '' }, response) => {
+    const plan = plans[url as keyof typeof plans]
+    if (plan) return response.end(JSON.stringify(plan.plan))
+    const file = url
+      .replace('/node_modules/sparsetile/', '')
+      .replace('/script-tag', 'examples/pages/script-tag')
+    const type = file.endsWith('.js') ? 'text/javascript' : 'text/html'
+    return response.writeHead(200, { 'content-type': type }).end(readFileSync(`${root}${file}`))
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  const { port } = server.address() as AddressInfo
+  expect(await shownBy(`http://127.0.0.1:${port}/script-tag.html`)).toBe(`C = ${RESULT.join(', ')}`)
+  await new Promise((resolve) => server.close(resolve))
+})
+
+afterAll(() => browser?.close())
+
+/** Opens a page, and returns the text that it shows when it has a result. */
+async function shownBy(url: string): Promise<unknown> {
+  const evaluate = await browser!.open(url)
+  return evaluate(`new Promise((resolve) => {
+    const wait = (left) => document.body?.textContent.startsWith('C') || left === 0
+      ? resolve(document.body?.textContent) : setTimeout(wait, 50, left - 1)
+    wait(200)
+  })`)
+}
 
 test('a service in Node', async () => {
   const service = spawn(
