@@ -4,7 +4,7 @@ import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { END_RULES } from '../../src/analysis/integers/bound-rules.ts'
 import { Facts } from '../../src/analysis/integers/facts.ts'
-import { interval, LOWEST, narrowed } from '../../src/analysis/integers/interval.ts'
+import { binaryInterval, interval, LOWEST, narrowed } from '../../src/analysis/integers/interval.ts'
 import { linear, linearKey } from '../../src/analysis/integers/linear.ts'
 import { type Digit, mixedRadix } from '../../src/analysis/integers/mixed-radix.ts'
 import { neverNegative, RELAXATIONS } from '../../src/analysis/integers/non-negative.ts'
@@ -236,3 +236,12 @@ property.prop([few, few, few, fc.boolean(), fc.boolean(), fc.boolean()], RUNS)(
     if (now.hi >= from) expect(now.knownHi).toBe(isHi || (isStated && hi <= range.hi))
   },
 )
+
+const ENDS = fc.constantFrom(LOWEST, -3, 0, 2, 2 ** 31 - 1)
+const intervals = fc
+  .tuple(ENDS, ENDS, fc.boolean(), fc.boolean())
+  .map(([x, y, knownLo, knownHi]) => interval(Math.min(x, y), Math.max(x, y), knownLo, knownHi))
+
+property.prop([intervals, intervals], RUNS)('a product has the bounds of its swapped factors', (a, b) => {
+  expect(binaryInterval('mul', a, b)).toEqual(binaryInterval('mul', b, a))
+})

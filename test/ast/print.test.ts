@@ -22,6 +22,40 @@ schedule k.s choose by search {
     expect(print(read(text.replace('i      ', 'i')))).toBe(text)
   })
 
+  test('comments in a branch `else` that is an `if` stay there, and choices keep blank lines between them', () => {
+    const text = `schedule k.s choose by search {
+  format F in (a + b), (a where (i > 0)), a
+}
+
+schedule k.t choose {
+  when (m > 3) a
+
+  otherwise b
+}
+
+kernel k(m: size) {
+  axis i = dense_fixed(m)
+  buffer y: f32[i] inout
+  iterate f [i] as S {
+    if (y[i] > 0) { y[i] = 1 } else { // opening
+      if (y[i] < 0) { y[i] = 2 }
+    }
+    if (y[i] > 0) { y[i] = 1 } else {
+      // before
+      if (y[i] < 0) { y[i] = 2 }
+    }
+    if (y[i] > 0) { y[i] = 1 } else {
+      if (y[i] < 0) { y[i] = 2 }
+      // at the end
+    }
+  }
+}
+`
+    const once = print(read(text))
+    expect(once.replace(/\{\n +y\[i\] = 1\n +\}/g, '{ y[i] = 1 }')).toBe(text)
+    expect(print(read(text.replace('choose {', 'choose {\n')))).toBe(once)
+  })
+
   test('parse(print(file)) = file, comments included', () => {
     fc.assert(
       fc.property(file, (f) => {

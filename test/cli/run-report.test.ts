@@ -54,6 +54,7 @@ test('a line of progress has what there is', () => {
   const line = (more: Partial<TuneProgress>) =>
     progressLine({ trialsDone: 3, knownTrials: 0, rejectedByCode: {}, failed: 0, ...more } as TuneProgress)
   expect(line({})).toBe('3 done, best none, 0 rejected, 0 failed')
+  expect(line({ knownTrials: 1 })).toContain('1 known')
   expect(line({ knownTrials: 2, remaining: 4, ranking: 5, comparing: 'default' })).toBe(
     '3 done, 2 known, best none, 0 rejected, 0 failed, 4 left, ranking, 5 points so far, comparing default',
   )

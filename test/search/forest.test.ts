@@ -1,6 +1,6 @@
 /** The forest reports how uncertain it is: between its trees, and within their leaves. */
 import { expect, test } from 'vitest'
-import { Forest } from '../../src/search/strategies/forest.ts'
+import { Columns, Forest } from '../../src/search/strategies/forest.ts'
 
 /** A generator with a fixed seed (mulberry32). */
 function random(seed: number): () => number {
@@ -40,4 +40,13 @@ test('disagreeing trees are uncertain even if each leaf is sure', () => {
   )
   expect(forest.predict([3.4]).deviation).toBeGreaterThan(1)
   expect(none.predict([3.4])).toEqual({ mean: 3, deviation: 0 })
+})
+
+test('a feature row does not depend on whether its columns are new', () => {
+  const columns = new Columns()
+  for (const point of [{ by: 4 }, { by: 4, format: 'sell(8, 64)' }, { order: 'rows', by: 2 }]) {
+    const row = columns.row(point)
+    expect(columns.row(point)).toEqual(row)
+    expect(row.filter(Number.isFinite).length).toBeGreaterThanOrEqual(Object.keys(point).length)
+  }
 })

@@ -1,6 +1,7 @@
 /** What samples of a matrix say in all is what the whole of it has, whatever the order that a format stores it in. */
 import { fc, test as property } from '@fast-check/vitest'
-import { expect } from 'vitest'
+import { expect, test } from 'vitest'
+import { outerDimension } from '../../src/cost-model/matrix/outer-dimension.ts'
 import { structureOf } from '../../src/cost-model/matrix/structure.ts'
 import { termsOf } from '../../src/cost-model/terms.ts'
 import { workOf } from '../../src/cost-model/work/walk.ts'
@@ -38,6 +39,13 @@ format parts_by_columns(c) over (i, j) {
   partition j into c {
     part csc
   }
+}
+format columns_under_root over (i, j) {
+  axis p  = dense_fixed(1)
+  axis jo = dense_fixed(p, j)
+  axis io = sparse_variable(jo, i)
+  map (i, j) -> (0, j, i)
+  inverse (p, jo, io) -> (io, jo)
 }
 format mixed_order over (i, j) {
   part above = csc where (i < j)
@@ -82,8 +90,16 @@ const formats: readonly (readonly [string, ...number[]])[] = [
   ['columns_by_length'],
   ['column_pieces', 4],
   ['parts_by_columns', 3],
+  ['columns_under_root'],
   ['mixed_order'],
 ]
+
+test.each(formats.map((f) => [f] as const))('%s has columns outside of rows if its name says so', (f) => {
+  const [name, ...args] = f
+  const { kernel: of } = kernel.as('A', name, ...args).compilation
+  const isByColumns = /^d?csc$|^columns_|^block_columns|^column_pieces|by_columns/.test(name)
+  expect(outerDimension(of, 'A')).toBe(isByColumns ? 1 : 0)
+})
 
 /** By how much they may be off; diagonals, of which neither rows nor columns have their own, are taken to be as many as there could be. */
 const off = (format: string): number => (format === 'dia' ? 0.25 : 0.15)

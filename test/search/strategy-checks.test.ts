@@ -65,5 +65,14 @@ test('a rung grows to the full effort', async () => {
   expect(await refused(shared(0.5, 1, 1))).toBe('search/strategy')
   expect(await refused(shared(0.5, 0.5))).toBe('search/strategy')
   expect(await refused(shared(0))).toBe('search/strategy')
+  const expected = (...shares: number[]) =>
+    search({
+      space,
+      strategy: shared(...shares),
+      evaluate: async (of) => of.map(() => measured(1)),
+      trials: 3,
+    }).catch((e: SptError) => e.diagnostics[0]!.expected)
+  expect(await expected(0)).toBe('a share of more than 0, at most 1')
+  expect(await expected(0.5, 0.5)).toMatch(/^a new point, or a share of more than /)
   expect(await refused(shared(Number.NaN))).toBe('search/strategy')
 })

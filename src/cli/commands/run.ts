@@ -223,7 +223,7 @@ function checkMemory(bytes: number): void {
 
 /** Median; the upper one for an even number of samples. */
 const median = (times: readonly number[]): number =>
-  times.toSorted((a, b) => a - b)[Math.floor(times.length / 2)] ?? 0
+  times.toSorted((a, b) => a - b)[Math.floor(times.length / 2)]!
 
 const sizesOf = (kernel: Kernel1, params: ReadonlyMap<string, number>): Record<string, number> =>
   Object.fromEntries(kernel.params.filter((p) => !p.measured).map((p) => [p.name, params.get(p.name) ?? 0]))

@@ -105,7 +105,7 @@ export function statisticsOf(matrix: Rows): MatrixStatistics {
 /** First rows of windows of `height` rows, spread over the matrix, with about `SAMPLED` elements in all. */
 function windowStarts({ rows }: Rows, nonzeros: number, height: number): number[] {
   const count = Math.ceil(rows / height)
-  const max = Math.max(1, Math.ceil((count * SAMPLED) / Math.max(1, nonzeros)))
+  const max = Math.ceil((count * SAMPLED) / Math.max(1, nonzeros))
   const sampled = Math.min(count, max)
   return Array.from({ length: sampled }, (_, k) => Math.floor((k * count) / sampled) * height)
 }

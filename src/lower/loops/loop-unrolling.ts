@@ -53,7 +53,7 @@ function impliedBy(body: Body): ReadonlySet<string> {
   const implied = alongside(body)
   const copies = (l: For): number =>
     implied.has(l.var) && l.extent.kind === 'const' ? l.extent.value : copiesOf(l)
-  return implied.size > 0 && unrolledSize(body, copies) > MAX_UNROLLED ? new Set() : implied
+  return unrolledSize(body, copies) > MAX_UNROLLED ? new Set() : implied
 }
 
 /** Serial loops that index a register array which a fully unrolled loop indexes, transitively. */

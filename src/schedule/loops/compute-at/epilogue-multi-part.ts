@@ -115,7 +115,7 @@ export function disjointWritesOf(
       const e = w.index[by]
       return e?.kind === 'var' && e.name === of.var
     })
-    if (by < 0 || !told) return []
+    if (!told) return []
     return [{ buffer, nests: nests.map((nest) => [nest]), by: [by], separateInit: true }]
   })
 }

@@ -98,7 +98,6 @@ function isOrdered(frame: F, keys: readonly OpenSortKey[], columns: readonly Int
 
 /** The frame itself, or a frame of its entries in order whose `entry` refers to `frame`. */
 function sortFrame(frame: F, keys: readonly OpenSortKey[]): F {
-  if (keys.length === 0 || frame.n < 2) return frame
   const columns = keys.map((k) => valuesOf(frame, k.expr))
   if (isOrdered(frame, keys, columns)) return frame
   const keyColumns = columns.map((c, k) => (keys[k]!.extent === undefined ? nonNegative(c) : [c]))

@@ -71,9 +71,9 @@ export const ranks: Host['ranks'] = (frame, name, starts, within) => {
   }
   const group = changes(starts.keys.slice(0, within).map((k) => valuesOf(frame, k)))
   const isStart = runStarts(frame, starts, within > 0 ? group : undefined, within)
-  let rank = 0
+  let rank = -1
   for (let s = 0; s < out.length; s++) {
-    rank = group[s] === 1 || (within === 0 && s === 0) ? 0 : rank + (isStart ? isStart[s]! : 1)
+    rank = group[s] === 1 ? 0 : rank + (isStart ? isStart[s]! : 1)
     out[s] = rank
   }
   frame.set(name, out)

@@ -104,7 +104,7 @@ function rankNear(
     const p = parentColumn[e]!
     let s = next[p]!
     do rank[e--] = ranks[--s]!
-    while (e >= 0 && parentColumn[e] === p)
+    while (parentColumn[e] === p)
     next[p] = s
   }
   for (const a of [next, grouped, ranks]) release(a)

@@ -187,7 +187,7 @@ export function termsOf(frame: F, expressions: readonly Expr[]): Terms {
     if (x.kind === 'search') return Object.freeze({ ...x, buffer: tables.get(x.buffer)! })
     if (x.kind !== 'var') return undefined
     const [parameter, dtype] = [names.get(x.name), dtypes.get(x.name)]
-    if (parameter === undefined) return x.name === ENTRY ? e : undefined
+    if (parameter === undefined) return e
     if (dtype === undefined) return variable(parameter)
     const value = load(parameter, [e], dtype)
     return dtype === x.dtype || isWide ? value : cast(value, x.dtype)
