@@ -14,8 +14,10 @@
  * process end with 1; where the reference takes too long, points are compared on an excerpt of the data. The best of each are
  * timed again, interleaved.
  */
+
 import { parseArgs } from 'node:util'
 import type { RunInputs } from '../src/api/inputs/bound-inputs.ts'
+import { flatInputs } from '../src/api/inputs/flat-inputs.ts'
 import { type Device, devices, type Kernel, load, SptError } from '../src/node.ts'
 import { referenceExtent } from '../src/search/evaluate/reference-extent.ts'
 import { sketches } from '../src/search/spaces/sketches.ts'
@@ -146,7 +148,11 @@ const VISITS = 2 ** 23
 /** Whether the reference cannot compute some rows of the results in about a second. */
 function isTooLong(kernel: Kernel, inputs: RunInputs, device: Device): boolean {
   try {
-    const extent = referenceExtent(new Workspace(device, kernel, { ...inputs, seed: 3 }), 1, VISITS)
+    const extent = referenceExtent(
+      new Workspace(device, kernel, flatInputs(inputs)[0], { seed: 3 }),
+      1,
+      VISITS,
+    )
     // A single row says little, and takes long to find.
     return extent.sample?.count === 1
   } catch (e) {

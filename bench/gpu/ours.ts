@@ -164,7 +164,7 @@ export class OurDevice {
     const ready = await this.decided(asked, { [name]: first, ...rest }, params)
     const { compiled } = ready
     const prepared = built.parts
-      ? await bindResident(compiled, { [name]: built.parts }, { tensors: rest, params })
+      ? await bindResident(compiled, { [name]: built.parts, ...rest, ...params })
       : await compiled.bind({ [name]: first, ...rest, ...params })
     const run = new OurRun(ready, built, prepared)
     return this.#ran(run, () => run.run())

@@ -2,6 +2,7 @@
 
 import type { Binding } from '../../src/api/built/binding.ts'
 import type { Built } from '../../src/api/built/built.ts'
+import { flatInputs } from '../../src/api/inputs/flat-inputs.ts'
 import { SptError } from '../../src/node.ts'
 import { Evaluator } from '../../src/search/evaluate/evaluator.ts'
 import { type Extent, referenceExtent } from '../../src/search/evaluate/reference-extent.ts'
@@ -37,7 +38,8 @@ export class CaseBench {
   constructor(kernels: CaseKernels) {
     const { kernel, inputs, device } = kernels
     this.kernels = kernels
-    this.#data = new Workspace(device, kernel, inputs, { shareOutputs: true })
+    const [bindings, { seed }] = flatInputs(inputs)
+    this.#data = new Workspace(device, kernel, bindings, { seed, shareOutputs: true })
     this.#extent = referenceExtent(this.#data, 1, VISITS)
     this.#evaluator = new Evaluator({ kernel, inputs, device, timeout: 8000 })
   }

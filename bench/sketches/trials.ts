@@ -1,6 +1,8 @@
 /** Schedules of one kernel on some data: compared with the reference, timed, and kept. */
+
 import { appendFileSync } from 'node:fs'
 import type { RunInputs } from '../../src/api/inputs/bound-inputs.ts'
+import { flatInputs } from '../../src/api/inputs/flat-inputs.ts'
 import type { Binding, Device, Kernel } from '../../src/node.ts'
 import { SptError } from '../../src/node.ts'
 import { type Extent, referenceExtent } from '../../src/search/evaluate/reference-extent.ts'
@@ -47,7 +49,7 @@ export class Trials {
   /** `times`: a file that gets a line of JSON for each schedule. */
   constructor(device: Device, of: CaseOf, times: string | undefined) {
     const workspace = (inputs: RunInputs): Workspace =>
-      new Workspace(device, of.kernel, { ...inputs, seed: 3 }, { shareOutputs: true })
+      new Workspace(device, of.kernel, flatInputs(inputs)[0], { seed: 3, shareOutputs: true })
     this.#case = of
     this.#data = workspace(of.inputs)
     this.#checked = of.small ? workspace(of.small) : this.#data

@@ -48,11 +48,7 @@ async function record(data: string): Promise<void> {
   const table = `spmm ${data} ${width} cpu`
   const write = (point: Point, came: Pick<Line, 'ms' | 'code'>): void =>
     appendFileSync(out!, `${JSON.stringify({ table, point, ...came } satisfies Line)}\n`)
-  const workspace = new Workspace(device, kernel, {
-    tensors: { A: tensorOf(data) },
-    params: { d: width },
-    seed: 1,
-  })
+  const workspace = new Workspace(device, kernel, { A: tensorOf(data), d: width }, { seed: 1 })
   const space = sketches(kernel, { device: 'cpu', sizes: { d: width }, formats: { A: FORMATS } })
   const all = [...points(space)]
   for (let at = 0; at < all.length; at += TOGETHER) {

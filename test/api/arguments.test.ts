@@ -142,7 +142,7 @@ beforeAll(async () => {
     free('convertForKernel', c, 'A', R, {}),
     free('planConversion', device, onDevice.storageFormat(c, 'A'), 0),
     free('convert', device, R, onDevice.storageFormat(c, 'A'), parts.given, 0),
-    free('bindResident', c, { A: parts }, { tensors: { B }, params: { alpha: 1 } }),
+    free('bindResident', c, { A: parts, B, alpha: 1 }),
     of(csr, 'convert', A, {}),
     of(csr, 'svg', A, {}, {}),
     of(csr, 'fromParts', [3, 4], stored.parts, {}),

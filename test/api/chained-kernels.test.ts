@@ -373,7 +373,7 @@ describe('rejected', () => {
       Float32Array.of(2, 3),
     )
     const parts = await convertForKernel(k, 'A', await upload(device, A))
-    const p = await bindResident(k, { A: parts }, { tensors: { B: Y } })
+    const p = await bindResident(k, { A: parts, B: Y })
     await first.run()
     await p.run()
     expect([...(await p.get('C')).values!]).toEqual([0, 10, 0, 3, 0, 9])
@@ -393,7 +393,7 @@ describe('rejected', () => {
       ],
       Float32Array.of(2, 3),
     )
-    const data = new Workspace(device, kernel, { tensors: { A, B: Y } }, { limitExpansion: true })
+    const data = new Workspace(device, kernel, { A, B: Y }, { limitExpansion: true })
     const padded = await kernel.as('A', 'ell_at', 0, 2).build(device, { auto: false })
     await first.run()
     for (const p of [await data.bind(padded), await padded.bind({ A, B: Y })]) {
@@ -405,7 +405,7 @@ describe('rejected', () => {
   })
 
   test('outputs shared by kernels of a workspace can be read by other kernels', async () => {
-    const data = new Workspace(device, program.kernel('relu'), { tensors: { X: Y } }, { shareOutputs: true })
+    const data = new Workspace(device, program.kernel('relu'), { X: Y }, { shareOutputs: true })
     const p = await data.bind(await program.kernel('relu').build(device, { auto: false }))
     await first.run()
     await p.run()
@@ -414,7 +414,7 @@ describe('rejected', () => {
     expect(await complaint(() => data.verify(p))).toContain('run/resident: the values of Y of relu')
     expect(await complaint(() => p.output('Y'))).toContain('run/shared: the memory of Y')
     p.free()
-    const own = new Workspace(device, program.kernel('relu'), { tensors: { X: Y } })
+    const own = new Workspace(device, program.kernel('relu'), { X: Y })
     const q = await own.bind(await program.kernel('relu').build(device, { auto: false }))
     expect(q.output('Y').shape).toEqual([2, 3])
     q.free()

@@ -93,7 +93,7 @@ const CASES: Readonly<Record<string, readonly [code: string, about: string, () =
   'a workspace': [
     'bind/width',
     'axis jo',
-    async () => new Workspace(device, k(), inputs(4)).bind((await compiled('two')) as never),
+    async () => new Workspace(device, k(), ...flatInputs(inputs(4))).bind((await compiled('two')) as never),
   ],
   'a run': [
     'run/overflow',

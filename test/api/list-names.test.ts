@@ -59,13 +59,15 @@ it.each(['i', 'j', 'jd'])('a list called %s is a list', async (name) => {
       )
       const inputs = { tensors: { A, X, [name]: cuts } }
       const other = open.kernel()
-      const late = new Workspace(device, other, inputs)
+      const late = new Workspace(device, other, inputs.tensors)
       for (const prepare of [
         async () => (await direct.build(device, { auto: false })).bind(...flatInputs(inputs)),
         async () => (await direct.build(device)).bind(...flatInputs(inputs)),
         async () => (await kernel.schedule('cut').build(device)).bind(...flatInputs(inputs)),
-        async () => new Workspace(device, kernel, inputs).bind(await direct.build(device, { auto: false })),
-        async () => new Workspace(device, kernel, inputs).bind(await kernel.build(device, { auto: false })),
+        async () =>
+          new Workspace(device, kernel, inputs.tensors).bind(await direct.build(device, { auto: false })),
+        async () =>
+          new Workspace(device, kernel, inputs.tensors).bind(await kernel.build(device, { auto: false })),
         async () => late.bind(await other.as('A', `seg(${name})`).build(device, { auto: false })),
         async () => late.bind(await other.build(device, { auto: false })),
       ]) {

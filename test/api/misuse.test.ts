@@ -312,11 +312,6 @@ describe('misuse', () => {
         'the result of storageFormat(kernel, tensor)',
       ],
       [
-        () => loose.bindResident(c, { A: 5 }),
-        'resident tensor A',
-        "the result of convertForKernel(kernel, 'A', …)",
-      ],
-      [
         () => dispatch.schedule('one').choose('cpu', ...flatInputs({ resident: { A: 5 } } as never)),
         'resident tensor A',
         'the result of resident or of a conversion',

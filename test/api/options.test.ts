@@ -37,7 +37,6 @@ describe('unknown options', async () => {
     render: () => loose.render!([], [], wrong),
     measure: async () => loose.measure!(createCpuDevice(), [], wrong),
     svg: () => ell.format('ell', 2).svg(api.coords([1, 1], [[0], [0]]), {}, wrong as never),
-    bindResident: async () => loose.bindResident!(await own.build(createCpuDevice()), {}, wrong),
     unroll: () => steps.unroll!('i', 2, wrong),
     require: () => steps.require!('m', wrong),
     cacheRead: () => steps.cacheRead!('X', 'i', 'register', undefined, wrong),

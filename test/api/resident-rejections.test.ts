@@ -129,6 +129,11 @@ describe('resident tensors', () => {
         expected: 'one of A, C',
       })
     expect((await refusal(() => bindResident(sum!, { C: parts })))?.code).toBe('convert/no-format')
+    expect(await refusal(() => bindResident(sum!, { A: from as never }))).toMatchObject({
+      code: 'api/argument',
+      message: 'resident tensor A cannot be an object',
+      expected: "the result of convertForKernel(kernel, 'A', …)",
+    })
   })
 
   test('an object of another class is named', async () => {
@@ -170,7 +175,7 @@ describe('resident tensors', () => {
       ])
         expect(await refusal(call)).toMatchObject({
           code: 'api/unknown-option',
-          hint: 'bind resident tensors with bindResident(kernel, { A: parts }, { tensors })',
+          hint: 'bind resident tensors with bindResident(kernel, { A: parts, B })',
         })
       const chosen = await compiled.choose(...flatInputs(inputs))
       expect(chosen.compilation.source.name).toBe('sum')

@@ -2,6 +2,7 @@
 
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { Built } from '../../src/api/built/built.ts'
+import type { Inputs } from '../../src/api/inputs/flat-inputs.ts'
 import {
   bindResident,
   convertForKernel,
@@ -136,7 +137,7 @@ describe.each(['cpu', 'webgpu'] as const)('on %s', (kind) => {
   async function prepare(
     kernel: Kernel,
     tensors: Readonly<Record<string, ReturnType<typeof coords>>>,
-    inputs: Parameters<typeof bindResident>[2] = {},
+    inputs: Inputs = {},
     given: Parameters<typeof convertForKernel>[3] = {},
   ): Promise<{ prepared: Binding; parts: Record<string, ResidentParts> }> {
     const compiled = await kernel.build(device)
@@ -146,13 +147,13 @@ describe.each(['cpu', 'webgpu'] as const)('on %s', (kind) => {
       parts[name] = keep(await convertForKernel(compiled, name, from, given))
       from.free()
     }
-    return { prepared: keep(await bindResident(compiled, parts, inputs)), parts }
+    return { prepared: keep(await bindResident(compiled, { ...inputs, ...parts })), parts }
   }
 
   // On webgpu each compiles kernels of its own: others in every run.
   test.each(kind === 'cpu' ? STORED : [...sample(STORED, 7)])('%s', async (format, ...args) => {
     const kernel = program.kernel('twice').as('A', format, ...args)
-    const { prepared } = await prepare(kernel, { A }, { tensors: { x: dense([5], x) } })
+    const { prepared } = await prepare(kernel, { A }, { x: dense([5], x) })
     await prepared.run()
     // Integers: the same on every device, and on cpu nothing is compiled for long.
     const wanted = await (await kernel.build(host))({ A, x })
@@ -169,7 +170,7 @@ describe.each(['cpu', 'webgpu'] as const)('on %s', (kind) => {
     const { prepared, parts } = await prepare(
       program.kernel('twice').as('A', 'csr'),
       { A },
-      { tensors: { x: dense([5], x) } },
+      { x: dense([5], x) },
     )
     const { verifyAgainst } = await import('../../src/run/verify/verify.ts')
     const { expectedOf } = await import('../../src/run/bind/results/reference-inputs.ts')
@@ -192,7 +193,7 @@ describe.each(['cpu', 'webgpu'] as const)('on %s', (kind) => {
       ['bsr', 8],
     ] as const) {
       const kernel = program.kernel('twice').as('A', format, ...(format === 'bsr' ? [2] : []))
-      const { prepared } = await prepare(kernel, { A: some }, { tensors: { x: dense([5], x) } })
+      const { prepared } = await prepare(kernel, { A: some }, { x: dense([5], x) })
       expect(await prepared.verify()).toMatchObject({ ok: true })
       expect(entries(await prepared.get('D'))).toHaveLength(count)
     }
@@ -201,7 +202,7 @@ describe.each(['cpu', 'webgpu'] as const)('on %s', (kind) => {
   test('values written next to a resident tensor are used', async () => {
     // Without a schedule, what is bound on the host would choose another one.
     const kernel = program.kernel('twice').as('A', 'hyb', 2, 1).parallel()
-    const { prepared } = await prepare(kernel, { A }, { tensors: { x: dense([5], x) } })
+    const { prepared } = await prepare(kernel, { A }, { x: dense([5], x) })
     await prepared.set('x', [0, 0, 0, 0, 1])
     expect(await prepared.verify()).toMatchObject({ ok: true })
     expect([...(await prepared.get('y')).values!]).toEqual([3, 0, 0, 0, 10])
@@ -232,7 +233,7 @@ describe.each(['cpu', 'webgpu'] as const)('on %s', (kind) => {
     const { prepared } = await prepare(
       program.kernel('twice').as('A', 'vbr', 'rows', 'cols'),
       { A },
-      { tensors: { x: dense([5], x), rows: list, cols: list } },
+      { x: dense([5], x), rows: list, cols: list },
       { lists },
     )
     expect(await prepared.verify()).toMatchObject({ ok: true })
@@ -242,16 +243,14 @@ describe.each(['cpu', 'webgpu'] as const)('on %s', (kind) => {
       program.kernel('twice').as('A', 'masked_rest', 'mask'),
       { A },
       {
-        tensors: {
-          x: dense([5], x),
-          mask: coords(
-            [5, 5],
-            [
-              [0, 4],
-              [2, 4],
-            ],
-          ),
-        },
+        x: dense([5], x),
+        mask: coords(
+          [5, 5],
+          [
+            [0, 4],
+            [2, 4],
+          ],
+        ),
       },
       { sets },
     )
@@ -263,17 +262,13 @@ describe.each(['cpu', 'webgpu'] as const)('on %s', (kind) => {
     const { prepared, parts } = await prepare(
       program.kernel('twice').as('A', 'csr'),
       { A },
-      { tensors: { x: dense([5], x) } },
+      { x: dense([5], x) },
     )
     expect(await complaint(() => prepared.set('A', A))).toMatch(/run\/resident.*A is resident/)
     expect(await complaint(() => prepared.set('A', [1]))).toMatch(/run\/resident/)
     expect(await complaint(() => prepared.formats)).toMatch(/run\/resident.*A was converted/)
     // Coordinates of an output over more axes would take a conversion.
-    const spread = await prepare(
-      program.kernel('spread').as('A', 'bsr', 2),
-      { A },
-      { tensors: { w: dense([2], [1, 2]) } },
-    )
+    const spread = await prepare(program.kernel('spread').as('A', 'bsr', 2), { A }, { w: dense([2], [1, 2]) })
     await spread.prepared.run()
     for (const call of ['outputs', 'verify'] as const)
       expect(await complaint(() => spread.prepared[call]())).toMatch(
@@ -294,11 +289,7 @@ describe.each(['cpu', 'webgpu'] as const)('on %s', (kind) => {
     const other = coords([5, 5], [rows, columns.with(9, 3)], Float32Array.from(rows).fill(3))
     expect(await complaint(() => prepare(kernel, { A, B: other }))).toMatch(/convert\/shared.*A and B/)
     const host = () =>
-      bindResident(
-        new Built(device, { kind: 'fixed', code: prepared.code }),
-        { A: parts.A! },
-        { tensors: { B } },
-      )
+      bindResident(new Built(device, { kind: 'fixed', code: prepared.code }), { A: parts.A!, B })
     expect(await complaint(host)).toMatch(/convert\/shared.*B is bound from the host/)
   })
 
@@ -306,34 +297,27 @@ describe.each(['cpu', 'webgpu'] as const)('on %s', (kind) => {
     const kernel = program.kernel('twice').as('A', 'csr')
     const expected = [...(await (await kernel.build(device))({ A, x })).y!.values!]
     for (const bare of [x, [...x]]) {
-      const { prepared } = await prepare(kernel, { A }, { tensors: { x: bare } })
+      const { prepared } = await prepare(kernel, { A }, { x: bare })
       await prepared.run()
       expect([...(await prepared.get('y')).values!]).toEqual(expected)
       expect((await prepared.verify()).ok).toBe(true)
       const host = keep(
-        await bindResident(
-          new Built(device, { kind: 'fixed', code: prepared.code }),
-          {},
-          { tensors: { A, x: bare } },
-        ),
+        await bindResident(new Built(device, { kind: 'fixed', code: prepared.code }), { A, x: bare }),
       )
       await host.run()
       expect([...(await host.get('y')).values!]).toEqual(expected)
     }
     for (const [tensors, said] of [
-      [{ x: 5 }, /^api\/argument.*x cannot be 5/],
+      [{ x: '5' }, /^api\/argument.*x cannot be "5"/],
       [{ x: Float32Array.of(1) }, /^bind\/values-length/],
-      [5, /^api\/argument.*tensors cannot be 5/],
+      [{ x: { tensors: { x } } }, /^api\/argument.*x cannot be an object/],
+      [{ d: 5 }, /^bind\/unknown/],
     ] as const)
-      expect(await complaint(() => prepare(kernel, { A }, { tensors: tensors as never }))).toMatch(said)
+      expect(await complaint(() => prepare(kernel, { A }, tensors as never))).toMatch(said)
   })
 
   test('a kernel whose tensor was freed does not run', async () => {
-    const { prepared, parts } = await prepare(
-      program.kernel('twice').as('A', 'csr'),
-      { A },
-      { tensors: { x } },
-    )
+    const { prepared, parts } = await prepare(program.kernel('twice').as('A', 'csr'), { A }, { x })
     await prepared.run()
     parts.A!.free()
     for (const call of [
@@ -344,11 +328,6 @@ describe.each(['cpu', 'webgpu'] as const)('on %s', (kind) => {
       () => prepared.get('y'),
     ])
       expect(await complaint(call)).toMatch(/^device\/freed/)
-  })
-
-  test('a resident tensor is not bound from the host too', async () => {
-    const both = () => prepare(program.kernel('twice').as('A', 'csr'), { A }, { tensors: { A, x } })
-    expect(await complaint(both)).toMatch(/^api\/argument.*A is bound twice/)
   })
 
   test('a tensor that was freed is rejected', async () => {
@@ -388,7 +367,7 @@ format narrow(w: size) over (i, j) {
       from,
       w === undefined ? {} : { sizes: new Map([['w', w]]) },
     )
-    return bindResident(compiled, { A: made }, { tensors: { x }, params })
+    return bindResident(compiled, { A: made, x, ...params })
   }
   test.each([
     [6, {}],
@@ -408,7 +387,7 @@ format narrow(w: size) over (i, j) {
     const given = { sizes, extents, lists: new Map(), sets: new Map() }
     const bound = async (fill: number) => {
       const made = await planConversion(host, to, fill).run(await upload(host, A), given)
-      return bindResident(compiled, { A: made }, { tensors: { x } })
+      return bindResident(compiled, { A: made, x })
     }
     expect(await (await bound(0)).verify()).toMatchObject({ ok: true })
     expect(await complaint(() => bound(7))).toMatch(/convert\/other-format.*fill value 7/)

@@ -62,7 +62,7 @@ property.prop(
     const data = new Workspace(
       device,
       kernel,
-      { tensors: { A, B }, params: { d } },
+      { A, B, d },
       { shareOutputs, hostCacheBytes: 0, ...(there && { deviceConversionThreshold: 0 }) },
     )
     const before = counted.held()
@@ -88,7 +88,7 @@ property.prop(
 property.prop([matrices, fc.constantFrom(...CANDIDATES.keys())], { numRuns: runs(25) })(
   'arrays built on the device equal those of the host',
   async ({ A, B, d }, which) => {
-    const inputs = { tensors: { A, B }, params: { d } }
+    const inputs = { A, B, d }
     const compiled = await CANDIDATES[which]!(kernel).build(device, { auto: false })
     const data = new Workspace(device, kernel, inputs, { deviceConversionThreshold: 0 })
     const prepared = await data.bind(compiled)
@@ -121,7 +121,7 @@ describe('shared storage', () => {
   })
 
   test('one conversion for each format, and dense arrays once', async () => {
-    const data = new Workspace(device, kernel, inputs())
+    const data = new Workspace(device, kernel, ...flatInputs(inputs()))
     const [a, b] = await Promise.all([2, 3].map((k) => CANDIDATES[k]!(kernel).build(device, { auto: false })))
     expect(data.bindOnHost(a!)).toBe(data.bindOnHost(b!))
     const plain = await kernel.build(device, { auto: false })
@@ -141,7 +141,7 @@ describe('shared storage', () => {
   })
 
   test('random data equal those of the unscheduled kernel', async () => {
-    const data = new Workspace(device, kernel, inputs())
+    const data = new Workspace(device, kernel, ...flatInputs(inputs()))
     const prepared = await data.bind(await CANDIDATES[4]!(kernel).build(device, { auto: false }))
     await prepared.run()
     const alone = await (await kernel.build(device, { auto: false }))(...flatInputs(inputs()))
@@ -155,7 +155,7 @@ describe('shared storage', () => {
         'format bsr(b) over (i, j) { axis jo = dense_fixed(j)\n axis io = sparse_variable(jo, i)\n map (i, j) -> (j, i)\n inverse (jo, io) -> (io, jo) }',
       )
     ).formats.get('bsr')!
-    const data = new Workspace(device, kernel, inputs())
+    const data = new Workspace(device, kernel, ...flatInputs(inputs()))
     const [a, b] = [kernel.as('A', 'bsr', 2), kernel.as('A', other, 2)]
     expect(data.bindOnHost(await a.build(device, { auto: false }))).not.toBe(
       data.bindOnHost(await b.build(device, { auto: false })),
@@ -163,7 +163,7 @@ describe('shared storage', () => {
   })
 
   test('rejections', async () => {
-    const data = new Workspace(device, kernel, inputs())
+    const data = new Workspace(device, kernel, ...flatInputs(inputs()))
     const prepared = await data.bind(await kernel.build(device, { auto: false }))
     expect(await complaint(() => prepared.set('B', new Float32Array(24)))).toMatchInlineSnapshot(
       `"run/shared: the memory of B is read by every kernel of the workspace"`,
@@ -205,7 +205,7 @@ kernel product(m: size, k: size, n: size) {
     dtype: 'f32' as const,
   })
   const tensors = { A: dense([4, 5], 0), B: dense([5, 3], 20) }
-  const data = new Workspace(device, product, { tensors }, there ? { deviceConversionThreshold: 0 } : {})
+  const data = new Workspace(device, product, tensors, there ? { deviceConversionThreshold: 0 } : {})
   const wanted = (await (await product.build(device, { auto: false }))(tensors)).C!.values
   for (const k of [
     product,
@@ -274,7 +274,7 @@ schedule mul.squares { A as bsr(2) }
   })(
     'each kernel of a workspace and each variant receives the lists of its formats',
     async ({ tensors, params }, order, byHand) => {
-      const data = new Workspace(device, of, { tensors, params })
+      const data = new Workspace(device, of, { ...tensors, ...params })
       for (const name of order) {
         const scheduled = byHand && name === 'blocks' ? of.as('A', 'vbr(top, left)') : of.schedule(name)
         const compiled = await scheduled.build(device, { auto: false })
@@ -303,7 +303,7 @@ schedule mul.squares { A as bsr(2) }
     'unused lists and missing lists are rejected',
     async ({ tensors, params }, name) => {
       const compiled = await of.schedule(name).build(device, { auto: false })
-      const misspelt = new Workspace(device, of, { tensors: { ...tensors, tops: [0, 1] }, params })
+      const misspelt = new Workspace(device, of, { ...tensors, tops: [0, 1], ...params })
       expect(await complaint(() => misspelt.bind(compiled))).toContain('bind/unknown-name')
       expect(
         await complaint(async () =>
@@ -311,7 +311,7 @@ schedule mul.squares { A as bsr(2) }
         ),
       ).toContain('bind/unknown-name')
       const { A, B } = tensors
-      const bare = new Workspace(device, of, { tensors: { A, B }, params })
+      const bare = new Workspace(device, of, { A, B, ...params })
       if (name !== 'squares')
         expect(await complaint(() => bare.bind(compiled))).toMatch(/bind\/missing-(list|set)/)
       compiled.release()

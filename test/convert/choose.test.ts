@@ -66,7 +66,7 @@ describe.each(DEVICES)('on $name', ({ open }) => {
       { 'longest(j)': 3, 'nnz(A)': 5, d: 3 },
     ])
     const parts = await convertForKernel(chosen, 'A', there)
-    const prepared = await bindResident(chosen, { A: parts }, { tensors: { B } })
+    const prepared = await bindResident(chosen, { A: parts, B })
     await prepared.run()
     expect([...(await prepared.get('C')).values!]).toEqual([39, 45, 51, 0, 0, 0, 42, 51, 60])
     prepared.free()

@@ -88,14 +88,14 @@ describe('lists and sets on a device', () => {
     const made = await convertForKernel(compiled, 'A', await upload(device, A), {
       lists: new Map([['rows', LIST]]),
     })
-    const prepared = await bindResident(compiled, { A: made }, { tensors: { rows: LIST } })
+    const prepared = await bindResident(compiled, { A: made, rows: LIST })
     await prepared.run()
     expect([...(await prepared.get('C')).values!]).toEqual([3, 3, 0, 9])
     for (const rows of [
       [0, 1, 4],
       [0, 0, 2, 4],
     ])
-      expect(await refused(() => bindResident(compiled, { A: made }, { tensors: { rows } }))).toBe(
+      expect(await refused(() => bindResident(compiled, { A: made, rows }))).toBe(
         'convert/other-format: A is resident in vb(rows) with another list rows than the bound list',
       )
     await device.dispose()

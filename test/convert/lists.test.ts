@@ -55,7 +55,7 @@ describe.each(DEVICES)('on $name', ({ name, kind, open }) => {
           const own = await convertForKernel(compiled, 'A', from)
           const [m, n] = A.shape as [number, number]
           const x = Int32Array.from({ length: n }, (_x, k) => 1 + k)
-          const prepared = await bindResident(compiled, { A: own }, { tensors: { x: dense([n], x) } })
+          const prepared = await bindResident(compiled, { A: own, x: dense([n], x) })
           await prepared.run()
           const y = new Int32Array(m)
           for (const [e, i] of A.coords[0]!.entries())

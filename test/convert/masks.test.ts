@@ -95,7 +95,7 @@ describe.each(DEVICES)('on $name', ({ name: device, kind, open }) => {
             Int32Array.from({ length: A.shape[1]! }, (_, k) => k + 1),
           )
           const idle = await convertForKernel(product, 'A', from)
-          const summed = await bindResident(product, { A: idle }, { tensors: { x } })
+          const summed = await bindResident(product, { A: idle, x })
           await summed.run()
           expect(await summed.verify()).toMatchObject({ ok: true, problems: [] })
           for (const r of [prepared, summed, from, made, rows, own, idle]) r.free()

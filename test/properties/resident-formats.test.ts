@@ -160,7 +160,7 @@ describe.each(DEVICES)('on $name', ({ kind, open }) => {
         const from = await upload(on.device, A)
         const there = await answer(async () => {
           const parts = await convertForKernel(k, 'A', from, { sizes: new Map(Object.entries(params)) })
-          return bindResident(k, { A: parts }, { tensors: { x } })
+          return bindResident(k, { A: parts, x })
         })
         from.free()
         expect(there).toEqual(await answer(() => k.bind({ A, x, ...params })))

@@ -116,12 +116,7 @@ describe.each(['cpu', 'webgpu'] as const)('on %s', (kind) => {
 test('the status is not in memory that kernels of a workspace share', async () => {
   const device = await devices.cpu()
   const kernel = (await load(TEXT)).kernel('rows')
-  const shared = new Workspace(
-    device,
-    kernel,
-    { tensors: { A: dense([2, 4], FITS) } },
-    { shareOutputs: true },
-  )
+  const shared = new Workspace(device, kernel, { A: dense([2, 4], FITS) }, { shareOutputs: true })
   const compiled = await kernel.schedule('live').build(device, { auto: false })
   const [one, other] = [await shared.bind(compiled), await shared.bind(compiled)]
   const { counts } = one.code.program.plan.runtimeLists![0]!.parts[0]!.capacity!

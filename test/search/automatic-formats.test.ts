@@ -186,7 +186,7 @@ test('data run in the reported format, from the host and from a workspace', asyn
   expect(formatsOf(first.kernel)).toBe(1)
   const inputs = { tensors: { A }, params: { d: 16 }, seed: 1 }
   const { built: compiled } = await buildDefault(kernel, device)
-  const data = new Workspace(device, kernel, inputs)
+  const data = new Workspace(device, kernel, ...flatInputs(inputs))
   for (const prepared of [await compiled.bind(...flatInputs(inputs)), await data.bind(compiled)]) {
     expect(prepared.code.compilation.printedLoopSteps).toEqual(first.kernel.compilation.printedLoopSteps)
     expect(prepared.formats.length).toBeGreaterThan(0)

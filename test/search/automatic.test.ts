@@ -157,7 +157,7 @@ const WAYS: Readonly<
 > = {
   'the host': async (_, compiled, inputs) => compiled.bind(...flatInputs(inputs)),
   async 'a workspace'(kernel, compiled, inputs) {
-    const data = new Workspace(compiled.device, kernel, inputs)
+    const data = new Workspace(compiled.device, kernel, ...flatInputs(inputs))
     return data.bind((await buildDefault(kernel, compiled.device)).built)
   },
   async 'the device'(_, compiled, { tensors: { A, ...others }, params, seed }) {
@@ -165,11 +165,7 @@ const WAYS: Readonly<
     const uploaded = await upload(compiled.device, A)
     const there = await convertForKernel(compiled, 'A', uploaded)
     uploaded.free()
-    return bindResident(
-      compiled,
-      { A: there },
-      { tensors: { ...denseOf(compiled, params, A), ...others }, params },
-    )
+    return bindResident(compiled, { A: there, ...denseOf(compiled, params, A), ...others, ...params })
   },
 }
 interface Bindings extends RunInputs {

@@ -1,6 +1,8 @@
 /** Points become outcomes: measured where they are right, refused by code, wrong for good; little is held meanwhile. */
+
 import { fc, test as property } from '@fast-check/vitest'
 import { afterEach, beforeAll, describe, expect, test, vi } from 'vitest'
+import { flatInputs } from '../../src/api/inputs/flat-inputs.ts'
 import { coords, type Device, type Kernel, load, SptError } from '../../src/node.ts'
 import { EvaluationThreads } from '../../src/search/evaluate/evaluation-threads.ts'
 import { space } from '../../src/search/spaces/function-space.ts'
@@ -218,7 +220,7 @@ describe('the reference, in a worker thread', () => {
       space: space('one', named, (p) => p.pick('schedule', { plain: () => named })),
     })
     expect((await e.points(asked('plain'))).map(short)).toEqual(['measured'])
-    const here = new Workspace(device, named, inputs)
+    const here = new Workspace(device, named, ...flatInputs(inputs))
     const extent = await e.bench.extent()
     expect(e.bench.data.referenceResults(extent)).toEqual(here.referenceResults(extent))
   })

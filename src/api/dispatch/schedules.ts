@@ -65,7 +65,7 @@ export interface Dispatch extends DispatchCall {
 
 /** Why the auto-scheduler selects a candidate, if it rejected others. */
 export const automaticSelection = (
-  { text, reason, milliseconds, costModel }: Omit<ScheduleCandidate<unknown>, 'kernel'>,
+  { text, reason, milliseconds, costModel }: Partial<ScheduleCandidate<unknown>> & Pick<Selection, 'text'>,
   { span }: Compilation['source'],
   rejectedBranches: readonly string[],
 ): Selection => ({
@@ -76,8 +76,8 @@ export const automaticSelection = (
   reason: reason ?? 'the fastest candidate of the auto-scheduler',
   declaredBy: null,
   origin: null,
-  predictions: milliseconds === null ? [] : [{ text, milliseconds }],
-  costModel,
+  predictions: typeof milliseconds === 'number' ? [{ text, milliseconds }] : [],
+  costModel: costModel ?? null,
   values: {},
   span: span ?? { source: '', start: 0, end: 0 },
   rejectedBranches,
@@ -91,8 +91,7 @@ export function withRejected(
   source: Compilation['source'],
 ): Selection | null {
   if (rejected.length === 0) return selection
-  const candidate = { text, milliseconds: null, costModel: null }
-  const made = selection ?? automaticSelection(candidate, source, [])
+  const made = selection ?? automaticSelection({ text }, source, [])
   return { ...made, rejectedBranches: [...made.rejectedBranches, ...rejected] }
 }
 

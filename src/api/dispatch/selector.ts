@@ -245,9 +245,8 @@ export class Selector {
     if (!('compilation' in base)) return null
     const reason = plainReason(this.#family.device, base, this.#facts().sizes, this.#sparse())
     if (reason === null) return null
-    const form = { text: PLAIN, reason, milliseconds: null, costModel: null }
-    const selection = { ...automaticSelection(form, source, []), dispatch, span: choice.span }
-    return { schedule: base, selection }
+    const selection = automaticSelection({ text: PLAIN, reason }, source, [])
+    return { schedule: base, selection: { ...selection, dispatch, span: choice.span } }
   }
 
   /** Returns the schedule with the shortest predicted time; the first if there are no predictions. */

@@ -39,7 +39,7 @@ export interface RunInputs {
   /** Sizes and scalars by name. */
   readonly params?: Readonly<Record<string, number | boolean>>
   /** Seed of random values for unbound inputs; without a seed, missing inputs are errors. */
-  readonly seed?: number
+  readonly seed?: number | undefined
   /** Statistics for dispatches, such as `{ 'longest(j)': 700 }`. They replace measured values without a check. */
   readonly statistics?: Readonly<Record<string, number>>
 }

@@ -34,7 +34,7 @@ export function namedInputs<O extends BindOptions>(
   expectRecord(inputs)
   expectOptions(call, options, [...OPTIONS, ...more], (name) =>
     name === 'resident'
-      ? 'bind resident tensors with bindResident(kernel, { A: parts }, { tensors })'
+      ? 'bind resident tensors with bindResident(kernel, { A: parts, B })'
       : `put tensors and sizes into the first argument: ${call}({ ${name}, … })`,
   )
   const [tensors, params] = [byName<Bindable>(), byName<number | boolean>()]

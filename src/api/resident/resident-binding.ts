@@ -17,8 +17,7 @@ import { partsToCoords, type StoredPart } from '../../storage/entries/stored-par
 import { arraysOf, shapeOf } from '../../storage/storage.ts'
 import type { CoordTensor, StoredTensor, Tensor, ValueArray } from '../../storage/tensor.ts'
 import { listTensor, newValues } from '../../storage/tensor.ts'
-import { valuesIn } from '../inputs/bound-inputs.ts'
-import type { Bindable } from '../inputs/tensors.ts'
+import { type RunInputs, valuesIn } from '../inputs/bound-inputs.ts'
 import {
   agreedLevels,
   checkAgree,
@@ -28,12 +27,6 @@ import {
   sizesWith,
 } from './resident-check.ts'
 
-/** Tensors and sizes in addition to the resident ones, as for `Workspace`. */
-export interface ResidentInputs {
-  readonly tensors?: Readonly<Record<string, Bindable>>
-  readonly params?: Readonly<Record<string, number>>
-}
-
 /**
  * Returns the bound data and the device memory for an executable. `tensors`: resident tensors by name, in the kernel's formats. Throws
  * SptError `convert/shared`, `convert/other-format`, and like `bindInputs`.
@@ -41,7 +34,7 @@ export interface ResidentInputs {
 export async function boundResidents(
   kernel: Kernel1,
   tensors: Readonly<Record<string, ResidentParts>>,
-  inputs: ResidentInputs,
+  inputs: Pick<RunInputs, 'tensors' | 'params'>,
 ): Promise<{ readonly bound: Bound; readonly resident: Residents }> {
   const buffers = new Map<string, DeviceBuffer>()
   const placed: PlacedPart[] = []

@@ -188,8 +188,8 @@ export function checkShared(
 export function sizesWith(
   kernel: Kernel1,
   tensors: Readonly<Record<string, ResidentParts>>,
-  given: Readonly<Record<string, number>>,
-): Record<string, number> {
+  given: Readonly<Record<string, number | boolean>>,
+): Record<string, number | boolean> {
   const sizes = byName(Object.entries(given))
   const from = new Map<string, string>()
   const holder = (size: string, name: string): string =>

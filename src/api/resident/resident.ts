@@ -1,6 +1,7 @@
 /** Tensors on a device: upload, conversion to a kernel's formats on the device, and binding without a copy to the host. */
 
-import { failWith, withSources } from '../../ast/diagnostics/diagnostic.ts'
+import { byName } from '../../ast/by-name.ts'
+import { withSources } from '../../ast/diagnostics/diagnostic.ts'
 import type { StoredAxis } from '../../ir/coordinates/axis.ts'
 import type { Instance } from '../../ir/formats/format.ts'
 import { givenParams } from '../../run/bind/sizes/bound-sizes.ts'
@@ -27,8 +28,9 @@ import {
   refuseFill,
   refuseRepair,
 } from '../inputs/argument-checks.ts'
-import { flatInputs } from '../inputs/flat-inputs.ts'
-import { boundResidents, type ResidentInputs } from './resident-binding.ts'
+import { expectRecord } from '../inputs/bound-inputs.ts'
+import { type Inputs, namedInputs } from '../inputs/flat-inputs.ts'
+import { boundResidents } from './resident-binding.ts'
 import { checkedOperands, checkFormat, checkResident, reformatOf } from './resident-check.ts'
 
 export {
@@ -154,43 +156,42 @@ export async function convertForKernel(
 }
 
 /**
- * Binds tensors that are resident in the kernel's formats, and other inputs from the host. Resident tensors are used in place and must
- * outlive the binding, which otherwise fails with `device/freed`. On devices with few bindings (WebGPU), packed arrays
- * (`lower/launches/buffer-packing.ts`) are copied through the host.
+ * Binds tensors that are resident in the kernel's formats, and other inputs from the host: `bindResident(kernel, { A: parts, B, d: 32 })`.
+ * Resident tensors are used in place and must outlive the binding, which otherwise fails with `device/freed`. On devices with few
+ * bindings (WebGPU), packed arrays (`lower/launches/buffer-packing.ts`) are copied through the host.
  * Calls that need coordinates of a resident tensor (`get` of an output with its structure, `verify`, `explain`) download it each time;
  * zeros in its blocks count as padding. `executable.values` reads values in storage order without a download of coordinates. `set` of a
  * resident tensor and `formats` are rejected (`run/resident`).
  * @throws SptError `convert/other-format`, `convert/dtype`, `convert/shared` (a tensor with the same structure has different coordinates,
- * or is on the host), `device/freed`, and as `bindInputs`
+ * or is on the host), `device/freed`, and as `Built.bind`
  */
 export async function bindResident(
   compiled: Built,
-  tensors: Readonly<Record<string, ResidentParts>>,
-  inputs: ResidentInputs = {},
+  inputs: Readonly<Record<string, Inputs[string] | ResidentParts>>,
 ): Promise<Binding> {
   expectKernel(compiled)
-  expectOptions('bindResident', inputs, ['tensors', 'params'])
-  expectArgument(isRecord(tensors), 'resident tensors', tensors, 'resident tensors by name')
-  for (const [name, t] of Object.entries(tensors))
+  expectRecord(inputs)
+  const [resident, others] = [byName<ResidentParts>(), byName<Inputs[string]>()]
+  for (const [name, value] of Object.entries(inputs)) {
+    const isParts = value instanceof ResidentParts
+    const expected = `the result of convertForKernel(kernel, '${name}', …)`
     expectArgument(
-      t instanceof ResidentParts,
+      isParts || !isRecord(value) || !('queue' in value),
       `resident tensor ${name}`,
-      t,
-      `the result of convertForKernel(kernel, '${name}', …)`,
+      value,
+      expected,
     )
-  const { kernel } = compiled.compilation
-  expectArgument(isRecord(inputs.tensors ?? {}), 'tensors', inputs.tensors, 'tensors or values by name')
-  if (Object.keys(tensors).length === 0) return compiled.bind(...flatInputs(inputs))
-  for (const [name, tensor] of Object.entries(tensors)) {
-    if (Object.hasOwn(inputs.tensors ?? {}, name))
-      failWith('api/argument', `${name} is bound twice: as a resident tensor and from the host`, {
-        expected: 'either a resident tensor or host data',
-      })
-    checkFormat(compiled.compilation.source, name, tensor, reformatOf(kernel, name).reformat.instance)
+    if (isParts) resident[name] = value
+    else others[name] = value
   }
-  const { code: variant } = await compiled.choose(...flatInputs({ ...inputs, resident: tensors }))
+  if (Object.keys(resident).length === 0) return compiled.bind(others)
+  const { kernel } = compiled.compilation
+  for (const [name, tensor] of Object.entries(resident))
+    checkFormat(compiled.compilation.source, name, tensor, reformatOf(kernel, name).reformat.instance)
+  const { code: variant } = await compiled.choose(others, { resident })
   return withSources(variant, async () => {
-    const { bound, resident } = await boundResidents(variant.compilation.kernel, tensors, inputs)
-    return createBinding(variant, bound, null, { resident })
+    const given = namedInputs('bindResident', others, {})
+    const { bound, ...there } = await boundResidents(variant.compilation.kernel, resident, given)
+    return createBinding(variant, bound, null, there)
   })
 }

@@ -195,6 +195,8 @@ function uploaded(
 }
 
 export interface WorkspaceOptions {
+  /** Seed of random values for inputs that are not bound. */
+  readonly seed?: number | undefined
   /**
    * Outputs and temporaries of equal size share memory, so a run overwrites the results of another kernel. For measurements.
    * Default false.
@@ -216,8 +218,9 @@ const CONVERSION_THRESHOLD = 2 ** 22
 const isSize = (x: unknown): boolean => typeof x === 'number' && x >= 0
 
 /** Returns the options with defaults. Throws SptError `api/argument`, `api/unknown-option`. */
-export function checkedOptions(device: Device, options: WorkspaceOptions): Required<WorkspaceOptions> {
+export function checkedOptions(device: Device, options: WorkspaceOptions) {
   expectFields('Workspace', options, {
+    seed: { holds: Number.isSafeInteger, expected: 'an integer' },
     shareOutputs: FLAG,
     hostCacheBytes: { holds: isSize, expected: 'bytes, 0 or more' },
     limitExpansion: FLAG,

@@ -22,8 +22,7 @@ import { type Binding, createBinding } from '../built/binding.ts'
 import type { Built } from '../built/built.ts'
 import { checkVerify } from '../built/check-binding.ts'
 import { checkDevice } from '../inputs/argument-checks.ts'
-import { expectInputs, type RunInputs } from '../inputs/bound-inputs.ts'
-import { flatInputs } from '../inputs/flat-inputs.ts'
+import { type Inputs as FlatInputs, flatInputs, namedInputs } from '../inputs/flat-inputs.ts'
 import { besideDeclared, formatInputsFor, SplitInputs, withBeside } from '../inputs/format-input-binding.ts'
 import { withRandom } from '../inputs/small-data.ts'
 import type { Bindable } from '../inputs/tensors.ts'
@@ -43,7 +42,7 @@ interface Shared {
  * Inputs for several schedules of a kernel. Each tensor is converted once per format, dense tensors are uploaded once,
  * random tensors are identical for all schedules, and the reference runs once.
  * ```ts
- * const data = new Workspace(device, program.kernel('product'), { tensors: { A }, params: { d: 32 }, seed: 1 })
+ * const data = new Workspace(device, program.kernel('product'), { A, d: 32 }, { seed: 1 })
  * for (const kernel of candidates) {
  *   const prepared = await data.bind(await kernel.build(device, { auto: false }))
  *   …
@@ -58,7 +57,7 @@ export class Workspace extends ErrorSources {
   readonly sources: Sources
   readonly #source: Kernel1
   readonly #split: SplitInputs
-  readonly #options: Required<WorkspaceOptions>
+  readonly #options: ReturnType<typeof checkedOptions>
   readonly #residents: WorkspaceResidents
   #whole: { readonly bound: Bound; readonly inputs: Inputs } | undefined
   /** Bound data by format, the most recently used last. */
@@ -69,7 +68,7 @@ export class Workspace extends ErrorSources {
   readonly #expected = new Map<string, RefOutputs>()
 
   /** Creates a workspace. @throws SptError `api/argument`, `tensor/…`, `bind/missing-size` */
-  constructor(device: Device, kernel: Kernel, inputs: RunInputs, options: WorkspaceOptions = {}) {
+  constructor(device: Device, kernel: Kernel, inputs: FlatInputs, options: WorkspaceOptions = {}) {
     super()
     checkDevice(device)
     expectKernel(kernel)
@@ -78,8 +77,7 @@ export class Workspace extends ErrorSources {
     this.#residents = new WorkspaceResidents(device, this.#options.deviceConversionThreshold)
     this.#source = kernel.source
     this.sources = kernel.sources
-    expectInputs(inputs)
-    const { statistics: _, ...bound } = inputs
+    const bound = namedInputs('Workspace', inputs, { seed: options.seed })
     this.#split = withSources(this, () => new SplitInputs(this.#source, bound, kernel.allFormatInputs))
   }
 

@@ -3,6 +3,7 @@
 import type { Binding } from '../../api/built/binding.ts'
 import type { Built } from '../../api/built/built.ts'
 import type { RunInputs } from '../../api/inputs/bound-inputs.ts'
+import { flatInputs } from '../../api/inputs/flat-inputs.ts'
 import type { Kernel } from '../../api/kernels/kernel.ts'
 import { Workspace } from '../../api/resident/workspace.ts'
 import { Work } from '../../ast/work.ts'
@@ -70,7 +71,8 @@ export class TestBench {
     private readonly options: MeasuringOptions,
     private readonly threads: EvaluationThreads,
   ) {
-    this.data = new Workspace(device, kernel, inputs, { shareOutputs: true, limitExpansion: true })
+    const shared = { seed: inputs.seed, shareOutputs: true, limitExpansion: true }
+    this.data = new Workspace(device, kernel, flatInputs(inputs)[0], shared)
     this.#seed = inputs.seed
   }
 
