@@ -36,7 +36,8 @@ export async function runAsync<T>(
     while (!step.done) {
       let value: unknown
       try {
-        value = await (step.value ?? pause())
+        value = step.value ?? pause()
+        if (value !== undefined) value = await value
       } catch (e) {
         step = around(() => steps.throw(e))
         continue
@@ -113,13 +114,14 @@ export class Work {
     this.#onProgress?.(item === undefined ? { phase } : { phase, item })
   }
 
-  /** Yields to the event loop if other events have waited for some time. Rejects with the reason of an aborted signal. */
-  checkpoint = async (): Promise<void> => {
-    if (performance.now() - this.#last > INTERVAL_MS) {
-      await nextTask()
-      this.#last = performance.now()
-    }
+  /** Yields to the event loop if other events have waited for some time. Throws or rejects with the reason of an aborted signal. */
+  checkpoint = (): Promise<void> | undefined => {
     this.#signal?.throwIfAborted()
+    if (performance.now() - this.#last <= INTERVAL_MS) return undefined
+    return nextTask().then(() => {
+      this.#last = performance.now()
+      this.#signal?.throwIfAborted()
+    })
   }
 
   /** Runs a coroutine, with checkpoints where it yields nothing. */

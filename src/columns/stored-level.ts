@@ -21,16 +21,12 @@ export const arraysOfLevel = <C>(level: Level<C>): readonly (readonly [array: Le
   })
 
 /** A level with its arrays in other memory, or without arrays. */
-export const withArrays = <C, D>(
-  level: Level<C>,
-  arrays: ReadonlyMap<LevelArray, D> = new Map(),
-): Level<D> => ({
-  ...level,
-  ...(Object.fromEntries(LEVEL_ARRAYS.map((a) => [a, arrays.get(a) ?? null])) as Record<
-    LevelArray,
-    D | null
-  >),
-})
+export const withArrays = <C, D>(level: Level<C>, arrays: ReadonlyMap<LevelArray, D> = new Map()): Level<D> =>
+  Object.assign(
+    {} as Level<D>,
+    level,
+    Object.fromEntries(LEVEL_ARRAYS.map((a) => [a, arrays.get(a) ?? null])),
+  )
 
 export const firstPosition = ({ indptr, width, extent }: Level, p: number): number =>
   indptr ? indptr[p]! : p * (width ?? extent)

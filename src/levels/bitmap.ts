@@ -9,7 +9,7 @@ import { add, call, div, int, load, lt, max, min, mul, sub, variable } from '../
 import { bitCount, MASK_BITS, wordsFor } from '../ir/values/packed-fields.ts'
 import { checkIndptr, required } from './bind.ts'
 import { bindTable, offsetSegment, offsetsArray } from './segments.ts'
-import { type LevelFormat, noArrays, rangeChecks, runStarts } from './types.ts'
+import { type LevelFormat, makeLevel, rangeChecks, runStarts } from './types.ts'
 
 type MaskedAxis = AxisOfKind<'bitmap'>
 
@@ -59,7 +59,7 @@ export const BITMAP: LevelFormat<MaskedAxis> = {
         label: axis.name,
       },
     )
-    return { level: { ...noArrays, axis, extent, positions, indptr, mask }, position: variable(name) }
+    return { level: makeLevel(d, positions, { indptr, mask }), position: variable(name) }
   },
   assembleRanked: null,
   ancestor(frame, level, position, parents, allocated) {

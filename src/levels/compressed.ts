@@ -7,7 +7,7 @@ import { add, type Expr, int, mul, variable } from '../ir/expressions/expr.ts'
 import { checkIndptr, checkWords, required } from './bind.ts'
 import { checkIndices, coordinateAt, indexedEntry, indicesArray, searchIndices } from './indices.ts'
 import { offsetParent, offsetSegment, offsetsArray, segmentStart, tabulate } from './segments.ts'
-import { type AssembledLevel, type LevelFormat, noArrays, type RankedInput, runStarts } from './types.ts'
+import { type AssembledLevel, type LevelFormat, makeLevel, type RankedInput, runStarts } from './types.ts'
 
 export const COMPRESSED: LevelFormat<AxisOfKind<'sparse_variable'>> = {
   searchable: true,
@@ -19,7 +19,7 @@ export const COMPRESSED: LevelFormat<AxisOfKind<'sparse_variable'>> = {
   locate: (axis, lookup) =>
     searchIndices(axis, lookup, (p, end) => offsetSegment(axis, p, end, lookup.levels)),
   *assemble({ frame, d, parent, starts }) {
-    const { axis, coordinate, extent } = d
+    const { axis, coordinate } = d
     const { engine } = frame
     const name = `@at ${axis.name}`
     const positions = yield* engine.runs(frame, name, runStarts(d, parent, starts))
@@ -30,14 +30,14 @@ export const COMPRESSED: LevelFormat<AxisOfKind<'sparse_variable'>> = {
       : tabulate(engine, 2, label, (f) => mul(variable(ENTRY), f.bindSize(positions)))
     const indices = engine.empty(positions, indicesOf(axis.name))
     engine.scatter(frame, indices, position, coordinate, true)
-    return { level: { ...noArrays, axis, extent, positions, indptr, indices }, position }
+    return { level: makeLevel(d, positions, { indptr, indices }), position }
   },
   assembleRanked: function* <C extends Column>(
     { frame, d, parent }: RankedInput<C>,
     rank: Expr,
     known: C | null,
   ): Coroutine<AssembledLevel<C>> {
-    const { axis, coordinate, extent } = d
+    const { axis, coordinate } = d
     const { engine } = frame
     const segments = parent.position ?? int(0)
     const lengths =
@@ -48,7 +48,7 @@ export const COMPRESSED: LevelFormat<AxisOfKind<'sparse_variable'>> = {
     const indices = engine.empty(total, indicesOf(axis.name))
     engine.scatter(frame, indices, position, coordinate)
     if (!known) engine.release(lengths)
-    return { level: { ...noArrays, axis, extent, positions: total, indptr, indices }, position }
+    return { level: makeLevel(d, total, { indptr, indices }), position }
   },
   ancestor: (frame, level, position, parents, allocated) => ({
     parent: offsetParent(frame, level, position, parents, allocated),

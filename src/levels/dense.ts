@@ -2,7 +2,7 @@
 import type { DenseAxis } from '../ir/coordinates/axis.ts'
 import { add, mul, sub } from '../ir/expressions/expr.ts'
 import { uniformParent, uniformSegment } from './segments.ts'
-import { checkPositions, type LevelFormat, noArrays, rangeChecks } from './types.ts'
+import { checkPositions, type LevelFormat, makeLevel, rangeChecks } from './types.ts'
 
 export const DENSE: LevelFormat<DenseAxis> = {
   searchable: false,
@@ -24,7 +24,7 @@ export const DENSE: LevelFormat<DenseAxis> = {
     const position = parent.position
       ? add(mul(parent.position, frame.bindSize(extent, `@extent ${axis.name}`)), coordinate)
       : coordinate
-    return { level: { ...noArrays, axis, extent, positions }, position }
+    return { level: makeLevel({ axis, extent }, positions), position }
   },
   assembleRanked: null,
   ancestor(frame, level, position) {

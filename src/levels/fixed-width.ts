@@ -18,7 +18,7 @@ import { type BoundLevel, checkWords, required } from './bind.ts'
 import { checkIndices, coordinateAt, indexedEntry, indicesArray, searchIndices } from './indices.ts'
 import { uniformParent, uniformSegment } from './segments.ts'
 import type { AssembledLevel, AssemblyInput, Dimension, LevelFormat, ParentPosition } from './types.ts'
-import { checkPositions, noArrays, runStarts } from './types.ts'
+import { checkPositions, makeLevel, runStarts } from './types.ts'
 
 export const FIXED_WIDTH: LevelFormat<PaddedAxis> = {
   searchable: true,
@@ -135,8 +135,8 @@ function* writeSegments<C extends Column>(
   if (hasWidth(axis)) checkPadding(axis, padding, extent, positions)
   const indices = frame.engine.filled(positions, padding, indicesOf(axis.name))
   frame.engine.scatter(frame, indices, position, coordinate)
-  const level = { ...noArrays, axis, extent, width, positions }
-  if (!padsWithLast(axis) || positions === 0) return { level: { ...level, indices }, position }
+  if (!padsWithLast(axis) || positions === 0)
+    return { level: makeLevel(d, positions, { width, indices }), position }
   const { indices: padded, empty } = yield* frame.engine.padWithLast(
     indices,
     width,
@@ -144,7 +144,7 @@ function* writeSegments<C extends Column>(
     indicesOf(axis.name),
   )
   if (empty >= 0) rejectEmptySegment(d, empty)
-  return { level: { ...level, indices: padded }, position }
+  return { level: makeLevel(d, positions, { width, indices: padded }), position }
 }
 
 /** Reports an empty segment whose padding would repeat its last element. @throws SptError `format/padding` */

@@ -18,7 +18,7 @@ import { coordinateAt } from './indices.ts'
 import { RAGGED } from './ragged.ts'
 import { RUN } from './run.ts'
 import { SINGLETON } from './singleton.ts'
-import { type LevelFormat, noArrays } from './types.ts'
+import { type LevelFormat, makeLevel } from './types.ts'
 
 const FORMATS: { readonly [K in LevelKind]: LevelFormat<AxisOfKind<K>> } = {
   dense_fixed: DENSE,
@@ -52,7 +52,7 @@ export function bindLevel(
     make: (positions, own = {}) => {
       if (positions > MAX_POSITIONS) rejectCount(positions, `positions of axis ${axis.name}`)
       const given = Object.fromEntries(arraysOfAxis(axis).map((array) => [array, arrays[array] ?? null]))
-      return { ...noArrays, ...given, axis, extent, positions, ...own, ...(bits < 32 && { bits }) }
+      return makeLevel({ axis, extent }, positions, Object.assign(given, own, bits < 32 ? { bits } : {}))
     },
   })
   // Dense levels have positions under padding, too.

@@ -4,7 +4,7 @@ import { type AxisOfKind, indptrOf } from '../ir/coordinates/axis.ts'
 import { add } from '../ir/expressions/expr.ts'
 import { checkIndptr, required } from './bind.ts'
 import { distance, offsetParent, offsetSegment, offsetsArray, segmentOf, segmentStart } from './segments.ts'
-import { checkPositions, type LevelFormat, noArrays, rangeChecks } from './types.ts'
+import { checkPositions, type LevelFormat, makeLevel, rangeChecks } from './types.ts'
 
 export const RAGGED: LevelFormat<AxisOfKind<'dense_variable'>> = {
   searchable: false,
@@ -31,7 +31,7 @@ export const RAGGED: LevelFormat<AxisOfKind<'dense_variable'>> = {
     engine.release(lengths)
     const positions = checkPositions(frame, axis, total)
     const position = add(segmentStart(frame, axis, indptr, p), coordinate)
-    return { level: { ...noArrays, axis, extent, positions, indptr }, position }
+    return { level: makeLevel({ axis, extent }, positions, { indptr }), position }
   },
   assembleRanked: null,
   ancestor(frame, level, position, parents, allocated) {

@@ -18,7 +18,7 @@ import {
   tabulate,
 } from './segments.ts'
 import type { KernelLevels, LevelFormat, Segment } from './types.ts'
-import { checkPositions, noArrays, rangeChecks } from './types.ts'
+import { checkPositions, makeLevel, rangeChecks } from './types.ts'
 
 type RunAxis = AxisOfKind<'run'>
 
@@ -76,7 +76,7 @@ export const RUN: LevelFormat<RunAxis> = {
     const positions = checkPositions(frame, axis, total)
     const start = load(bindTable(frame, `@starts ${axis.name}`, starts), [p])
     const position = add(segmentStart(frame, axis, indptr, p), sub(coordinate, start))
-    return { level: { ...noArrays, axis, extent, positions, indptr, starts }, position }
+    return { level: makeLevel({ axis, extent }, positions, { indptr, starts }), position }
   },
   assembleRanked: null,
   ancestor(frame, level, position, parents, allocated) {

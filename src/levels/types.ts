@@ -3,7 +3,7 @@
  * arrays. `ast/nodes/axis-kinds.ts` declares the level properties.
  */
 import type { Facts } from '../analysis/integers/facts.ts'
-import { LEVEL_ARRAYS, type LevelArray } from '../ast/nodes/axis-kinds.ts'
+import type { LevelArray } from '../ast/nodes/axis-kinds.ts'
 import type { Coroutine } from '../ast/work.ts'
 import { MAX_POSITIONS } from '../columns/allocate.ts'
 import type { Column, Frame } from '../columns/column-engine.ts'
@@ -170,11 +170,22 @@ export interface AssembledLevel<C> {
   readonly position: Expr
 }
 
-/** The arrays and the width of a level without any. */
-export const noArrays = {
+/** A level with some arrays. The spread comes last, because V8 keeps objects with later properties until a major collection. */
+export const makeLevel = <C>(
+  { axis, extent }: Pick<Level, 'axis' | 'extent'>,
+  positions: number,
+  arrays: Partial<Pick<Level<C>, LevelArray | 'width' | 'bits'>> = {},
+): Level<C> => ({
+  axis,
+  extent,
+  positions,
   width: null,
-  ...(Object.fromEntries(LEVEL_ARRAYS.map((array) => [array, null])) as { readonly [A in LevelArray]: null }),
-}
+  indptr: null,
+  indices: null,
+  mask: null,
+  starts: null,
+  ...arrays,
+})
 
 export function checkPositions<C extends Column>(
   frame: Frame<C>,

@@ -66,23 +66,21 @@ export interface BuiltStorage extends Storage {
  * @throws SptError `bind/coordinates`, `bind/coordinate-range`, `bind/extent`, `bind/width`,
  * `bind/axis-order`, `bind/branching`, `bind/absent-coordinate`, `bind/too-large`, `bind/out-of-memory`
  */
-export function buildStorage(input: BuildInput): BuiltStorage {
-  return withScratchPool(() => build(input))
-}
-
-function build({ axes, extents, coords, ...input }: BuildInput): BuiltStorage {
+export function buildStorage({ axes, extents, coords, ...input }: BuildInput): BuiltStorage {
   // Rejects axes out of order before coordinates are read.
   treesOf(axes)
   if (!input.inRange) checkCoords(axes, extents, coords)
-  const frame = new Frame<TypedArray>(HOST, coords[0]?.length ?? 0, new Map())
-  for (const [k, a] of axes.entries()) frame.set(a.name, coords[k]!, false)
-  const dimensions = new Map(axes.map((a) => [a.name, dimensionOf(a, extentOf(extents, a.name), input)]))
-  const prefixes = input.existing?.size ? existingPrefixes(frame, axes, input.existing) : new Map()
-  const options = { separateDuplicates: input.duplicates !== 'share', prefixes }
-  const { levels, position } = runSync(assembleTreesOfDimensions(frame, axes, dimensions, options))
-  const entries = placedEntries(frame, position, input.distinct ?? false)
-  frame.release()
-  return { ...makeStorage(axes, levels as ReadonlyMap<string, Level>), entries }
+  return withScratchPool(() => {
+    const frame = new Frame<TypedArray>(HOST, coords[0]?.length ?? 0, new Map())
+    for (const [k, a] of axes.entries()) frame.set(a.name, coords[k]!, false)
+    const dimensions = new Map(axes.map((a) => [a.name, dimensionOf(a, extentOf(extents, a.name), input)]))
+    const prefixes = input.existing?.size ? existingPrefixes(frame, axes, input.existing) : new Map()
+    const options = { separateDuplicates: input.duplicates !== 'share', prefixes }
+    const { levels, position } = runSync(assembleTreesOfDimensions(frame, axes, dimensions, options))
+    const entries = placedEntries(frame, position, input.distinct ?? false)
+    frame.release()
+    return { entries, ...makeStorage(axes, levels as ReadonlyMap<string, Level>) }
+  })
 }
 
 /** Prefixes of trees whose levels exist, with the entries' positions. @throws SptError `bind/absent-coordinate` */
@@ -157,8 +155,10 @@ export function sizesOfAxes(
 }
 
 /** The value of an expression over sizes; `null` if one is not known. */
-export const knownValue = (e: Expr, sizes: ReadonlyMap<string, number>): number | null =>
-  [...freeVars(e)].every((v) => sizes.has(v)) ? evaluate(e, sizes) : null
+export function knownValue(e: Expr, sizes: ReadonlyMap<string, number>): number | null {
+  for (const v of freeVars(e)) if (!sizes.has(v)) return null
+  return evaluate(e, sizes)
+}
 
 /** Sets as trees: segments under each coordinate of the first dimension, then level by level, within the tensor. */
 export function setTrees(

@@ -96,7 +96,8 @@ export function* forEachPart<C extends Column, T extends { readonly tables: Read
 ): Coroutine<T[]> {
   checkOrder(tensor.shape, to)
   const dims = to.over.map((a, k) => ({ name: a.name, extent: tensor.shape[k]! }))
-  const partOptions = { ...options, given: operandsUsedBy(to, options.given) }
+  const { fill, sets } = options
+  const partOptions = { given: operandsUsedBy(to, options.given), fill, sets }
   const { frame, context, allocated } = yield* loadEntries(
     engine,
     tensor,

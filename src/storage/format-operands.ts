@@ -24,7 +24,8 @@ export function operandsUsedBy(instance: Pick<Instance, 'given'>, given: FormatO
   const names = new Set(instance.given.map((g) => g.name))
   const pickUsed = <T>(byName: ReadonlyMap<string, T>): Map<string, T> =>
     new Map([...byName].filter(([name]) => names.has(name)))
-  return { ...given, lists: pickUsed(given.lists), sets: pickUsed(given.sets) }
+  const { sizes, extents, lists, sets } = given
+  return { sizes, extents, lists: pickUsed(lists), sets: pickUsed(sets) }
 }
 
 export function givenList({ lists }: Pick<FormatOperands, 'lists'>, name: string): GivenList {
@@ -37,7 +38,8 @@ export function givenList({ lists }: Pick<FormatOperands, 'lists'>, name: string
 export function withSegments(given: FormatOperands): FormatOperands {
   const sizes = new Map(given.sizes)
   for (const [name, list] of given.lists) sizes.set(segmentsOf(name), list.length - 1)
-  return { ...given, sizes }
+  const { extents, lists, sets } = given
+  return { sizes, extents, lists, sets }
 }
 
 /** The value of `what`, an expression over sizes. @throws SptError `bind/missing-size` */

@@ -10,11 +10,10 @@
  */
 
 import { failWith } from '../ast/diagnostics/diagnostic.ts'
-import { LEVEL_ARRAYS } from '../ast/nodes/axis-kinds.ts'
 import type { Coroutine } from '../ast/work.ts'
 import { MAX_POSITIONS, rejectCount } from '../columns/allocate.ts'
 import type { Column, Frame } from '../columns/column-engine.ts'
-import { coordinatesOf, type Level, segment } from '../columns/stored-level.ts'
+import { arraysOfLevel, coordinatesOf, type Level, segment } from '../columns/stored-level.ts'
 import type { StoredAxis } from '../ir/coordinates/axis.ts'
 import { hasWidth, isDense, isPadded, keepsDuplicates, parentOf, sourceName } from '../ir/coordinates/axis.ts'
 import { variable } from '../ir/expressions/expr.ts'
@@ -23,12 +22,7 @@ import type { StoredTensor } from './tensor.ts'
 
 /** The arrays of levels by axis, including axes without arrays: the keys are the axes of the tensor. */
 export const arraysOf = (levels: ReadonlyMap<string, Level>): StoredTensor['arrays'] =>
-  Object.fromEntries(
-    [...levels].map(([name, level]) => [
-      name,
-      Object.fromEntries(LEVEL_ARRAYS.flatMap((a) => (level[a] ? [[a, level[a]]] : []))),
-    ]),
-  )
+  Object.fromEntries([...levels].map(([name, level]) => [name, Object.fromEntries(arraysOfLevel(level))]))
 
 export interface Storage<C = Int32Array> {
   /** In the buffer's order; a child after its parent. */
@@ -79,30 +73,37 @@ export const treesOf = memoize((axes: readonly StoredAxis[]): readonly (readonly
   return trees
 })
 
-/** Assembles a storage from its levels; the copy evaluates `size`. @throws SptError `bind/too-large` */
-export const makeStorage = <C>(
+/** Assembles a storage from its levels. @throws SptError `bind/too-large` */
+export function makeStorage<C>(
   axes: readonly StoredAxis[],
   levels: ReadonlyMap<string, Level<C>>,
-): Storage<C> => ({ ...makeLazyStorage(axes, levels) })
+): Storage<C> {
+  const trees = chainsOf(axes, levels)
+  return { axes, levels, trees, size: elementCount(trees) }
+}
 
 /** A storage that may never be allocated as a whole, such as temporaries in registers: its size is computed on use. */
 export function makeLazyStorage<C>(
   axes: readonly StoredAxis[],
   levels: ReadonlyMap<string, Level<C>>,
 ): Storage<C> {
-  const trees = treesOf(axes).map((tree) => tree.map((a) => levels.get(a.name)!))
+  const trees = chainsOf(axes, levels)
   return {
     axes,
     levels,
     trees,
     get size() {
-      return elementCount(trees.map((tree) => tree.at(-1)!))
+      return elementCount(trees)
     },
   }
 }
 
-/** The product of the levels' positions. @throws SptError `bind/too-large` */
-function elementCount(last: readonly Level<unknown>[]): number {
+const chainsOf = <C>(axes: readonly StoredAxis[], levels: ReadonlyMap<string, Level<C>>) =>
+  treesOf(axes).map((tree) => tree.map((a) => levels.get(a.name)!))
+
+/** The product of the trees' positions. @throws SptError `bind/too-large` */
+function elementCount(trees: Storage<unknown>['trees']): number {
+  const last = trees.map((tree) => tree.at(-1)!)
   let size = 1
   for (const l of last) size *= l.positions
   // Addresses may have 64 bits, which JavaScript computes in doubles. Entries of sparse axes are counted in i32.

@@ -5,7 +5,6 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { SptError } from '../../src/ast/diagnostics/diagnostic.ts'
-import { remapParts } from '../../src/run/bind/sources/remap-entries.ts'
 import { conversionPlan, uploadResident } from '../../src/storage/engines/device/index.ts'
 import { convertTensor, partsToCoords } from '../../src/storage/entries/stored-parts.ts'
 import type { FormatOperands } from '../../src/storage/format-operands.ts'
@@ -14,6 +13,7 @@ import { givenFor, matrix, written } from '../formats/user-formats.ts'
 import { runs } from '../support/cases.ts'
 import { arraysOf } from '../support/packaged-schedules.ts'
 import { diagnosticOf } from '../support/refusal.ts'
+import { remapParts } from '../support/remap-parts.ts'
 import { DEVICES, opened } from './devices.ts'
 
 /** What an expression of `x` has where `x` is a number; nothing where 32 bits do not hold what it computes on the way. */

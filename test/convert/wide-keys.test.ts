@@ -1,13 +1,13 @@
 /** Keys whose least and greatest are further apart than 31 bits tell: order and groups are those of the numbers, everywhere. */
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { remapParts } from '../../src/run/bind/sources/remap-entries.ts'
 import { conversionPlan, uploadResident } from '../../src/storage/engines/device/index.ts'
 import { convertTensor } from '../../src/storage/entries/stored-parts.ts'
 import type { CoordTensor } from '../../src/storage/tensor.ts'
 import { givenFor, matrix, written } from '../formats/user-formats.ts'
 import { runs } from '../support/cases.ts'
 import { arraysOf } from '../support/packaged-schedules.ts'
+import { remapParts } from '../support/remap-parts.ts'
 import { DEVICES, opened } from './devices.ts'
 
 interface Key {

@@ -7,11 +7,11 @@ import { keyOf } from '../../src/ir/expressions/structural-equality.ts'
 import type { Instance, PartInstance } from '../../src/ir/formats/format.ts'
 import type { PartTree } from '../../src/ir/formats/part-tree.ts'
 import { evaluate } from '../../src/ir/values/evaluate.ts'
-import { remapParts } from '../../src/run/bind/sources/remap-entries.ts'
 import { convertTensor, partsToCoords } from '../../src/storage/entries/stored-parts.ts'
 import type { CoordTensor } from '../../src/storage/tensor.ts'
 import { runs, scaled } from '../support/cases.ts'
 import { refusal } from '../support/refusal.ts'
+import { remapParts } from '../support/remap-parts.ts'
 import {
   bitmap,
   denseFixed,

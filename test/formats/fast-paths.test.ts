@@ -5,10 +5,10 @@ import { borrow, borrowExact, release, withScratchPool } from '../../src/columns
 import { provedOf } from '../../src/formats/proof/prove.ts'
 import { add, binary, type Expr, int, select, variable } from '../../src/ir/expressions/expr.ts'
 import { evaluate } from '../../src/ir/values/evaluate.ts'
-import { remapParts } from '../../src/run/bind/sources/remap-entries.ts'
 import { convertTensor, type StoredParts } from '../../src/storage/entries/stored-parts.ts'
 import { runs } from '../support/cases.ts'
 import { mapped } from '../support/host-frame.ts'
+import { remapParts } from '../support/remap-parts.ts'
 import * as texts from './programs.ts'
 import { givenFor, matrices, written } from './user-formats.ts'
 

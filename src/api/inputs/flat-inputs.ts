@@ -53,7 +53,7 @@ export function namedInputs<O extends BindOptions>(
     }
   }
   const { signal, onProgress, ...selection }: SelectionOptions = options
-  return { ...selection, tensors, params }
+  return { tensors, params, ...selection }
 }
 
 /** The arguments of a call with these inputs. */

@@ -220,6 +220,3 @@ export const convertDense = (
   { values, dtype, shape }: Pick<DenseTensor, 'values' | 'dtype' | 'shape'>,
   to: Dtype,
 ): ValueArray => convertValues(values, dtype, to, (at) => elementOf(name, coordinatesAt(at, shape)))
-
-export const inverseOrder = (order: readonly number[]): readonly number[] =>
-  order.map((_, d) => order.indexOf(d))

@@ -25,37 +25,29 @@ export function bindGiven(
   extents: ReadonlyMap<string, number>,
   seed: number | undefined,
 ): GivenData {
-  const lists = new Map<string, Int32Array>()
-  const sets = new Map<string, readonly Int32Array[]>()
+  const given = { lists: new Map<string, Int32Array>(), sets: new Map<string, readonly Int32Array[]>() }
   for (const { instance } of kernel.reformats) {
-    // A random argument of one format is reused by the others.
-    const open = {
-      ...instance,
-      given: instance.given.filter((g) => tensors.has(g.name) || !(lists.has(g.name) || sets.has(g.name))),
-    }
-    const own = givenOperands({ instance: open, sizes: params, extents, seed }, (name) => tensors.get(name))
-    for (const [name, list] of own.lists) {
-      params.set(segmentsOf(name), list.length - 1)
-      lists.set(name, list)
-    }
-    for (const [name, set] of own.sets) sets.set(name, set)
+    givenOperands({ instance, sizes: params, extents, seed }, (name) => tensors.get(name), given)
+    for (const [name, list] of given.lists) params.set(segmentsOf(name), list.length - 1)
   }
-  return { lists, sets }
+  return given
 }
 
-/** Returns the arguments of a format instance by name. Throws SptError like `bindGiven`. */
+/** Returns the arguments of a format instance by name, after those of `given`. Throws SptError like `bindGiven`. */
 export function givenOperands(
   taking: Omit<Wanted, 'name'>,
   tensorOf: (name: string, kind: 'list' | 'set') => Tensor | undefined,
+  given = { lists: new Map<string, Int32Array>(), sets: new Map<string, readonly Int32Array[]>() },
 ): GivenData {
-  const lists = new Map<string, Int32Array>()
-  const sets = new Map<string, readonly Int32Array[]>()
+  const { lists, sets } = given
   for (const { name, kind } of taking.instance.given) {
     const tensor = tensorOf(name, kind)
+    // A random argument of one format is reused by the others.
+    if (!tensor && (lists.has(name) || sets.has(name))) continue
     if (kind === 'list') lists.set(name, listOf({ ...taking, name }, tensor))
     else sets.set(name, setOf({ ...taking, name }, tensor))
   }
-  return { lists, sets }
+  return given
 }
 
 interface Wanted {

@@ -7,7 +7,7 @@ import { failWith, invariant } from '../../ast/diagnostics/diagnostic.ts'
 import { lazy } from '../../ast/lazy.ts'
 import { type Coroutine, runSync } from '../../ast/work.ts'
 import { arraysOfLevel } from '../../columns/stored-level.ts'
-import { arrayName, countOf, hasIndptr, isStored } from '../../ir/coordinates/axis.ts'
+import { arrayName, countOf, hasIndptr } from '../../ir/coordinates/axis.ts'
 import type { Kernel1 } from '../../ir/coordinates/stage1.ts'
 import { getOrAdd } from '../../ir/memoize.ts'
 import { measureWidths } from '../../storage/assembly/tree-assembly.ts'
@@ -124,10 +124,9 @@ export function* bindingSteps(kernel: Kernel1, inputs: Inputs, options: BindOpti
   checkPaddedFactors(kernel, dense, params)
   const boundSources = [...sources, ...parts.sources, ...wholes]
   const routes = new Map<string, Route>()
-  const routeInput = { ...shared, sources: boundSources, known, ready: parts.sources }
-  const reportInput = { ...shared, tables, splitTimes: split.times, levelTimes }
+  const routeInput = { kernel, positions, lists, sources: boundSources, known, ready: parts.sources }
+  const reportInput = { tables, splitTimes: split.times, levelTimes, ...shared }
   return {
-    ...shared,
     params,
     arrays,
     sources: boundSources,
@@ -137,6 +136,7 @@ export function* bindingSteps(kernel: Kernel1, inputs: Inputs, options: BindOpti
     buildTime: performance.now() - start,
     randomTime,
     report: lazy(() => (elsewhere.tensors.size > 0 ? [] : reportOf(reportInput))),
+    ...shared,
   }
 }
 
@@ -185,9 +185,9 @@ function indexArrays(
   params: Map<string, number>,
 ): Map<string, ValueArray> {
   const arrays = new Map<string, ValueArray>()
-  for (const a of kernel.axes) {
-    const level = isStored(a) ? levels.get(a.name) : undefined
-    if (!level || !isStored(a)) continue
+  for (const a of bindPlan(kernel).stored) {
+    const level = levels.get(a.name)
+    if (!level) continue
     if (hasIndptr(a)) params.set(countOf(a.name), level.positions)
     for (const [array, column] of arraysOfLevel(level)) arrays.set(arrayName(a.name, array), column)
   }

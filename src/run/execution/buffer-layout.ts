@@ -90,10 +90,11 @@ export interface Contents {
 }
 
 /** Nonempty buffers of these roles. Arenas are excluded, because they are read-only. */
-function* within({ program, bound, memoryOf }: Contents, roles: readonly PlanBuffer['role'][]) {
+function* within(of: Contents, roles: readonly PlanBuffer['role'][]) {
+  const { program, bound } = of
   for (const b of program.plan.buffers) {
     const bytes = roles.includes(b.role) ? byteLength(program.device, b, bound) : 0
-    if (bytes > 0) yield { memory: memoryOf(b.name), bytes }
+    if (bytes > 0) yield { memory: of.memoryOf(b.name), bytes }
   }
 }
 

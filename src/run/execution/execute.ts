@@ -38,7 +38,7 @@ import { fullRun, type KernelGraph } from './launch-commands.ts'
 import { runError } from './overflow-error.ts'
 
 /** A program with its data on a device, ready to run. */
-export class Executable {
+export class Executable implements Contents {
   readonly program: Program
   #bound: Bound
   /** Device memory of the plan's buffers, by name. */
@@ -146,7 +146,7 @@ export class Executable {
             program.device.alloc(byteLength(program.device, b, bound), labelOf(program, b)),
         )
       const executable = new Executable(program, bound, memory, chained, origin)
-      await pack(executable.#contents, executable.#places, executable.#resident)
+      await pack(executable, executable.#places, executable.#resident)
       await executable.#bring((b) => !there.has(b.name), work)
       executable.#instead = program.instead?.(bound, memory)
       return executable
@@ -265,17 +265,16 @@ export class Executable {
 
   /** Fills outputs and temporaries with 0xff bytes (NaN), to detect unwritten elements. */
   poison(): Promise<void> {
-    return poison(this.#contents)
+    return poison(this)
   }
 
   /** Runs `work`, and then restores the contents of the buffers of these roles. */
   preserving<T>(roles: readonly PlanBuffer['role'][], work: () => Promise<T>): Promise<T> {
-    return preserving(this.#contents, roles, work)
+    return preserving(this, roles, work)
   }
 
-  get #contents(): Contents {
-    const { program, bound } = this
-    return { program, bound, memoryOf: (name) => this.#place(name).memory }
+  memoryOf(name: string): DeviceBuffer {
+    return this.#place(name).memory
   }
 
   free(): void {

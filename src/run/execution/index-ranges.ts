@@ -52,14 +52,9 @@ export function checkRanges(
   return true
 }
 
-interface Overflow {
-  readonly check: RangeCheck
-  readonly value: number
-}
-
 function refuse(
   plan: CheckedPlan,
-  { check, value }: Overflow,
+  { check, value }: { readonly check: RangeCheck; readonly value: number },
   sizes: ReadonlyMap<string, number>,
   most: number,
 ): never {

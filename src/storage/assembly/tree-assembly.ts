@@ -40,9 +40,9 @@ export interface BuildOptions<C> {
   /** Entries with equal coordinates have separate positions under nonunique axes. */
   readonly separateDuplicates?: boolean
   /** Prefixes of trees that exist already, by their last axis. */
-  readonly prefixes?: ReadonlyMap<string, TreePrefix<C>>
+  readonly prefixes?: ReadonlyMap<string, TreePrefix<C>> | undefined
   /** By axis: the rank of each entry's coordinate in its segment, if known. */
-  readonly ranks?: ReadonlyMap<string, Expr>
+  readonly ranks?: ReadonlyMap<string, Expr> | undefined
 }
 
 /**
@@ -96,10 +96,9 @@ export function* assembleTreesOfDimensions<C extends Column>(
   let size = 1
   for (const tree of trees) {
     const chain = tree.map((a) => dimensions.get(a.name)!)
-    const built = yield* buildTree(frame, chain, {
-      ...options,
-      separateDuplicates: options.separateDuplicates === true && trees.length === 1,
-    })
+    const { prefixes, ranks } = options
+    const separateDuplicates = options.separateDuplicates === true && trees.length === 1
+    const built = yield* buildTree(frame, chain, { prefixes, ranks, separateDuplicates })
     for (const level of yield* packChain(frame.engine, built.levels)) levels.set(level.axis.name, level)
     size *= built.positions
     if (size > MAX_POSITIONS)
@@ -163,8 +162,8 @@ function* buildTree<C extends Column>(
     let assembled: AssembledLevel<C> | null = null
     if (parent.position && !isDense(axis))
       parent = {
-        ...parent,
         position: engine.materialize(ordered ?? frame, `@at ${tree[k - 1]!.axis.name}`, parent.position),
+        positions: parent.positions,
       }
     if (!ordered && k <= last && (!engine.rankInSegments || isOrdered(d))) {
       const parentKeys = parent.position ? [{ expr: parent.position, extent: parent.positions }] : []
@@ -182,8 +181,8 @@ function* buildTree<C extends Column>(
       }
     } else if (ordered && parent.position && k === last + 1 && depth <= k) {
       parent = {
-        ...parent,
         position: engine.restore(frame, ordered, `@at ${tree[k - 1]!.axis.name}`, parent.position),
+        positions: parent.positions,
       }
       ordered = null
     }

@@ -76,6 +76,7 @@ export function* remapCoordinates<C extends Column>(
 ): Coroutine<Remapped<C>> {
   const { instance } = part
   const places = new Map<string, C>()
+  const scope = { places, ...context }
   const tables = new Map<string, C>()
   for (const table of instance.tables) {
     const list = table.kind === 'list' ? context.lists.get(table.source) : undefined
@@ -91,17 +92,17 @@ export function* remapCoordinates<C extends Column>(
     if (isComputed) {
       const needed = neededBy(sort.of, instance.queries).filter((q) => !evaluated.has(q.name))
       for (const q of needed) evaluated.add(q.name)
-      yield* evaluateQueries(frame, needed, { ...context, places })
+      yield* evaluateQueries(frame, needed, scope)
       yield* checkExpressions(frame, [sort.of], context.dims, instance.queries)
       frame.engine.compute(frame, sort.dim, sort.of)
     }
-    const { place: inverse, at: permutation } = yield* evaluateSort(frame, sort, { ...context, places })
+    const { place: inverse, at: permutation } = yield* evaluateSort(frame, sort, scope)
     if (isComputed) frame.drop(sort.dim)
     places.set(sort.place, inverse)
     tables.set(sort.at, permutation)
   }
   const remaining = instance.queries.filter((q) => !evaluated.has(q.name))
-  yield* evaluateQueries(frame, remaining, { ...context, places })
+  yield* evaluateQueries(frame, remaining, scope)
   const expressions = [...instance.map, ...instance.lists.map((l) => l.coordinate)]
   yield* checkExpressions(frame, expressions, context.dims, instance.queries)
   frame.engine.release(...places.values())

@@ -14,7 +14,6 @@ import {
   callerTensor,
   callerTensors,
   inOrder,
-  inverseOrder,
   storedAxis,
 } from '../bind-plan.ts'
 import { extentsOf, fullColumns, ranked } from '../sources/coordinate-sources.ts'
@@ -62,7 +61,8 @@ export function readTensor(bound: Bound, name: string, values: ReadonlyMap<strin
       const { order } = t
       if (!order) return { kind: 'dense', shape, values: own, dtype }
       const stored = order.map((d) => shape[d]!)
-      return { kind: 'dense', shape, values: inOrder(own, dtype, stored, inverseOrder(order)), dtype }
+      const inverse = order.map((_, d) => order.indexOf(d))
+      return { kind: 'dense', shape, values: inOrder(own, dtype, stored, inverse), dtype }
     }
     return { ...toCoords(bound.storages.get(t.first.name)!, own, dtype), shape, ...absent }
   }

@@ -6,9 +6,11 @@ import { hasWidth, isRagged, isStored } from '../../../ir/coordinates/axis.ts'
 import type { Kernel1, Param } from '../../../ir/coordinates/stage1.ts'
 import { freeVars } from '../../../ir/expressions/expr-tree.ts'
 import { segmentsOf } from '../../../ir/formats/format-tables.ts'
+import { memoize } from '../../../ir/memoize.ts'
 import { isFloat } from '../../../ir/values/dtype.ts'
 import { evaluate } from '../../../ir/values/evaluate.ts'
 import { rounding } from '../../../ir/values/half.ts'
+import { knownValue } from '../../../storage/build-storage.ts'
 import { isFill } from '../../../storage/entries/stored-coords.ts'
 import { type FormatOperands, missingValue, sizeIn } from '../../../storage/format-operands.ts'
 import { encoder, nameWithOrigin, rangeOf, type Tensor } from '../../../storage/tensor.ts'
@@ -48,7 +50,7 @@ export function bindParams(
   const params = givenParams(kernel, given)
   const from = new Map<string, SizeSource>()
   for (const [name, tensor] of tensors) {
-    measured(kernel, name, tensor)
+    dimensionsOf(kernel, name, tensor)
     addSizes(kernel, name, tensor, { params, from })
     // A list of n + 1 boundaries has n segments.
     if (bindingOf(kernel, name, tensor).kind === 'list') params.set(segmentsOf(name), tensor.shape[0]! - 1)
@@ -138,8 +140,9 @@ function addSizes(
 }
 
 /** Sizes and scalars that are given or inferred from shapes, in contrast to measured ones. */
-export const openParams = (kernel: Kernel1): readonly Param[] =>
-  kernel.params.filter((p) => !p.measured && !isWidth(kernel, p))
+export const openParams = memoize((kernel: Kernel1): readonly Param[] =>
+  kernel.params.filter((p) => !p.measured && !isWidth(kernel, p)),
+)
 
 /** Returns true for a size that is only the width of an axis; if it is not given, it is the longest segment of the bound data. */
 const isWidth = (kernel: Kernel1, p: Param): boolean =>
@@ -178,12 +181,8 @@ function givers(kernel: Kernel1, { kind, name }: Param): readonly string[] {
   )
 }
 
-/** The dimensions of a bound tensor with their sizes and declared extents. Throws SptError `bind/rank` if their number differs. */
-function measured(
-  kernel: Kernel1,
-  name: string,
-  tensor: Tensor,
-): readonly (Dimension & { readonly size: number })[] {
+/** The dimensions of a bound tensor. Throws SptError `bind/rank` if their number differs. */
+function dimensionsOf(kernel: Kernel1, name: string, tensor: Tensor): readonly Dimension[] {
   const { dimensions } = bindingOf(kernel, name, tensor)
   if (tensor.shape.length !== dimensions.length) {
     const ragged = dimensions.findLast((d) => isRagged(bindPlan(kernel).axes.get(d.name)))
@@ -198,7 +197,7 @@ function measured(
       },
     )
   }
-  return dimensions.map((d, k) => ({ ...d, size: tensor.shape[k]! }))
+  return dimensions
 }
 
 /** Ranks, extents and fill values match the declaration. @throws SptError `bind/rank`, `bind/shape`, `bind/fill` */
@@ -209,13 +208,14 @@ export function checkDimensions(
 ): void {
   for (const [name, tensor] of tensors) {
     checkFill(kernel, name, tensor)
-    measured(kernel, name, tensor).forEach((d, k) => {
-      if ([...freeVars(d.extent)].some((v) => !params.has(v))) return
-      const expected = Math.max(0, evaluate(d.extent, params))
-      if (expected !== d.size)
+    dimensionsOf(kernel, name, tensor).forEach((d, k) => {
+      const extent = knownValue(d.extent, params)
+      const expected = Math.max(0, extent ?? 0)
+      const size = tensor.shape[k]!
+      if (extent !== null && expected !== size)
         failWith(
           'bind/shape',
-          `dimension ${k} of ${nameWithOrigin(name, tensor)} (axis ${d.name}) has ${d.size} coordinates; the sizes give ${expected}`,
+          `dimension ${k} of ${nameWithOrigin(name, tensor)} (axis ${d.name}) has ${size} coordinates; the sizes give ${expected}`,
           {
             expected: `${expected}`,
             hint: `bind a tensor of that shape, or other sizes (${[...freeVars(d.extent)].map((v) => `${v} = ${params.get(v)}`).join(', ')})`,

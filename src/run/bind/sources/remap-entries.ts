@@ -3,7 +3,7 @@
  * coordinate are determined by all sources over the replaced axes together, so tensors of one structure are split identically.
  */
 import { failWith } from '../../../ast/diagnostics/diagnostic.ts'
-import { type Coroutine, runSync, within } from '../../../ast/work.ts'
+import { type Coroutine, within } from '../../../ast/work.ts'
 import { allocate, concat, gather, withScratchPool } from '../../../columns/allocate.ts'
 import { provedOf } from '../../../formats/proof/prove.ts'
 import { isDense } from '../../../ir/coordinates/axis.ts'
@@ -205,10 +205,7 @@ interface RemappedPart {
  * @param ascending entries are known to ascend, so that no two are equal
  * @throws SptError `format/overlap`, `format/leak`, `format/map-range`, `format/not-inverse`, `format/map-overflow`
  */
-export const remapParts = (...args: Parameters<typeof remapping>): readonly RemappedPart[] =>
-  runSync(remapping(...args))
-
-function remapping(
+export function remapping(
   to: Instance,
   coords: readonly Int32Array[],
   entryValues: EntryValues | null,

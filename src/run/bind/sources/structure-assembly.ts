@@ -90,13 +90,13 @@ export function assembleStructure(
     const [alone] = members.length === 1 ? members : []
     // Coordinates are not range-checked again, because bound ones were checked and format maps stay in range.
     const built = buildStorage({
-      ...sizes,
-      ...(from.some(separates) ? {} : { duplicates: 'share' as const }),
+      duplicates: from.some(separates) ? undefined : 'share',
       axes: layout,
       coords: union.columns,
       inRange: true,
       distinct: alone !== undefined && alone.order !== 'unknown' && alone.axes.length === axes.length,
       existing: levels,
+      ...sizes,
     })
     adopt(built.levels)
     const leaf = axes.at(-1)!
