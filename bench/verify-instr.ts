@@ -56,5 +56,5 @@ for (const file of files) {
     }
   }
 }
-await verifier.dispose()
+await verifier[Symbol.asyncDispose]()
 process.exitCode = wrong > 0 ? 1 : 0

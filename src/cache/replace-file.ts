@@ -39,7 +39,7 @@ export async function replaceFile(
   const folder = dirname(resolved)
   const destination = exclusive ? resolved : temporaryPath(folder)
   const handle = await open(destination, 'wx')
-  const release = onProcessEnd(() => rmSync(destination, { force: true }))
+  using _ = onProcessEnd(() => rmSync(destination, { force: true }))
   try {
     if (previous !== null) await keepPermissions(handle, previous)
     await writeAll(handle, chunks, sync)
@@ -47,8 +47,6 @@ export async function replaceFile(
   } catch (error) {
     await rm(destination, { force: true })
     throw error
-  } finally {
-    release()
   }
   if (sync) await syncFolder(folder)
 }
@@ -92,16 +90,13 @@ async function linkTarget(path: string): Promise<string> {
 }
 
 async function writeAll(handle: FileHandle, chunks: Bytes, sync: boolean): Promise<void> {
-  try {
-    for await (const chunk of chunks) {
-      let offset = 0
-      while (offset < chunk.length)
-        offset += (await handle.write(chunk, offset, chunk.length - offset)).bytesWritten
-    }
-    if (sync) await handle.sync()
-  } finally {
-    await handle.close()
+  await using _ = handle
+  for await (const chunk of chunks) {
+    let offset = 0
+    while (offset < chunk.length)
+      offset += (await handle.write(chunk, offset, chunk.length - offset)).bytesWritten
   }
+  if (sync) await handle.sync()
 }
 
 const PERMISSIONS = 0o777
@@ -144,15 +139,17 @@ function stopWatching(): void {
   for (const s of SIGNALS) process.off(s, onSignal)
 }
 
-/** Calls `remove` if the process ends, by a signal too, before the returned function is called. */
-export function onProcessEnd(remove: () => void): () => void {
+/** Calls `remove` if the process ends, by a signal too, before the result is disposed of. */
+export function onProcessEnd(remove: () => void): Disposable {
   if (unfinished.size === 0) {
     process.once('exit', removeUnfinished)
     // Prepended, so that `listenerCount` still includes listeners registered with `once`.
     for (const s of SIGNALS) process.prependListener(s, onSignal)
   }
   unfinished.add(remove)
-  return () => {
-    if (unfinished.delete(remove) && unfinished.size === 0) stopWatching()
+  return {
+    [Symbol.dispose]() {
+      if (unfinished.delete(remove) && unfinished.size === 0) stopWatching()
+    },
   }
 }

@@ -6,6 +6,7 @@ import { add, int, mod, variable } from '../ir/expressions/expr.ts'
 import { substitute } from '../ir/expressions/expr-tree.ts'
 import { type Instr, type Memory, SLOT } from '../ir/instructions/instr.ts'
 import type { Device } from '../runtime/device.ts'
+import { ASYNC_DISPOSE } from '../runtime/dispose.ts'
 import { decoder } from '../storage/tensor.ts'
 import { type InstructionTest, instructionTests, packedOperand } from './instruction-test.ts'
 
@@ -61,13 +62,13 @@ export class InstructionVerifier {
       const faults = (d: Diagnostic): boolean => d.code.startsWith('device/') && d.code !== 'device/compile'
       if (!lacks && diagnostics.some(faults)) {
         this.#faulted = instr.name
-        await this.dispose()
+        await this[ASYNC_DISPOSE]()
       }
       return { kind: lacks ? 'untested' : 'wrong', why: diagnostics.map(lineOf) }
     }
   }
 
-  async dispose(): Promise<void> {
+  async [ASYNC_DISPOSE](): Promise<void> {
     const device = this.#device
     this.#device = undefined
     await device?.dispose()
@@ -80,32 +81,24 @@ const lineOf = (d: Diagnostic): string => `${d.code}: ${d.message}`
 
 /** Differences between a device's arrays and those of the reference, including modified inputs, as text. */
 async function differences({ kernel, inputs }: InstructionTest, device: Device): Promise<readonly string[]> {
-  const compiled = await kernel.build(device)
-  try {
-    const prepared = await compiled.bind(...flatInputs(inputs))
-    try {
-      const { problems, maxAbsoluteError } = await prepared.verify()
-      const found = [...problems]
-      // The data are integers, so sums are exact in any order.
-      if (found.length === 0 && maxAbsoluteError !== 0) found.push(`results differ by ${maxAbsoluteError}`)
-      const { executable } = prepared
-      for (const b of kernel.compilation.source.buffers) {
-        if (b.role !== 'in') continue
-        const [before, after] = [executable.bound.arrays.get(b.name)!, await executable.values(b.name)]
-        const read = decoder(b.dtype) ?? Number
-        const e = before.findIndex((x: number, k: number) => !Object.is(x, after[k]))
-        if (e >= 0)
-          found.push(
-            `${b.name}, which it reads, is changed: element ${e} was ${read(before[e]!)} and is ${read(after[e]!)}`,
-          )
-      }
-      return found
-    } finally {
-      prepared.free()
-    }
-  } finally {
-    compiled.release()
+  using compiled = await kernel.build(device)
+  using prepared = await compiled.bind(...flatInputs(inputs))
+  const { problems, maxAbsoluteError } = await prepared.verify()
+  const found = [...problems]
+  // The data are integers, so sums are exact in any order.
+  if (found.length === 0 && maxAbsoluteError !== 0) found.push(`results differ by ${maxAbsoluteError}`)
+  const { executable } = prepared
+  for (const b of kernel.compilation.source.buffers) {
+    if (b.role !== 'in') continue
+    const [before, after] = [executable.bound.arrays.get(b.name)!, await executable.values(b.name)]
+    const read = decoder(b.dtype) ?? Number
+    const e = before.findIndex((x: number, k: number) => !Object.is(x, after[k]))
+    if (e >= 0)
+      found.push(
+        `${b.name}, which it reads, is changed: element ${e} was ${read(before[e]!)} and is ${read(after[e]!)}`,
+      )
   }
+  return found
 }
 
 /** The declaration with the elements of one register memory moved to other slots, for which a test must fail. */

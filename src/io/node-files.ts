@@ -192,12 +192,8 @@ export function withFile<T>(path: string, use: (source: ByteSource) => Promise<T
   return withFileErrors(path, 'read', async () => {
     const size = await regularFileSize(path)
     if (size === 0) failWith('io/empty', `'${path}' is empty`, { hint: WHOLE })
-    const handle = await open(locate(path), 'r')
-    try {
-      return await use(handleSource(handle, path, size))
-    } finally {
-      await handle.close()
-    }
+    await using handle = await open(locate(path), 'r')
+    return await use(handleSource(handle, path, size))
   })
 }
 

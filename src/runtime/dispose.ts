@@ -14,3 +14,6 @@ export const DISPOSE: typeof Symbol.dispose = wellKnown('dispose') as typeof Sym
 export const ASYNC_DISPOSE: typeof Symbol.asyncDispose = wellKnown(
   'asyncDispose',
 ) as typeof Symbol.asyncDispose
+
+/** Runs `end` at the end of the block of `using _ = atEnd(end)`. */
+export const atEnd = (end: () => void): Disposable => ({ [DISPOSE]: end })

@@ -190,11 +190,11 @@ test('a handled signal does not interrupt a write', async () => {
 test('temporary files are removed at the end of the process, unless they are finished', () => {
   const removed: string[] = []
   const before = new Set(process.listeners('exit'))
-  const forget = ['a', 'b'].map((name) => onProcessEnd(() => removed.push(name)))
+  const ends = ['a', 'b'].map((name) => onProcessEnd(() => removed.push(name)))
   const added = process.listeners('exit').filter((f) => !before.has(f))
-  forget[0]!()
+  ends[0]![Symbol.dispose]()
   for (const end of added) end.call(process, 0)
-  forget[1]!()
+  ends[1]![Symbol.dispose]()
   expect(removed).toEqual(['b'])
   expect(process.listeners('exit')).toEqual([...before])
 })

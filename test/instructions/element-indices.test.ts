@@ -86,7 +86,7 @@ test('an implementation that follows index elements passes, and one that does no
     }),
     { numRuns: runs(5) },
   )
-  await js.dispose()
+  await js[Symbol.asyncDispose]()
 })
 
 test('neighbouring indices ascend if that is required', async () => {
@@ -110,7 +110,7 @@ test('neighbouring indices ascend if that is required', async () => {
     ),
     { numRuns: runs(3) },
   )
-  await js.dispose()
+  await js[Symbol.asyncDispose]()
 })
 
 const PICK = `

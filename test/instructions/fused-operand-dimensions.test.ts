@@ -90,7 +90,7 @@ test('an implementation with the declared digits passes, and another is wrong', 
     }),
     { numRuns: runs(10) },
   )
-  await js.dispose()
+  await js[Symbol.asyncDispose]()
 })
 
 describe('loops', () => {

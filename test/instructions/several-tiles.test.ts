@@ -30,7 +30,7 @@ instr copy(D: f32[${planes}, ${p * a}, ${q * b}] in global, S: f32[${planes}, ${
 describe('operands of several tiles', () => {
   const verifier = new InstructionVerifier(() => devices.cpu())
   beforeAll(() => verifier.device())
-  afterAll(() => verifier.dispose())
+  afterAll(() => verifier[Symbol.asyncDispose]())
   const verdict = (text: string) => verifier.verify(parseProgram(text).instructions.get('copy')!)
 
   test('order their slots tile by tile, the last dimension first', async () => {

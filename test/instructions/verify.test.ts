@@ -11,7 +11,7 @@ const on = {
 }
 type Target = keyof typeof on
 afterAll(async () => {
-  for (const v of Object.values(on)) await v.dispose()
+  for (const v of Object.values(on)) await v[Symbol.asyncDispose]()
 })
 
 const verdict = async (text: string, target: Target): Promise<Verdict> => {

@@ -207,7 +207,7 @@ test('a worker waits while a trial of its device may have to be taken over', asy
   })
   const evaluate = async () => ({ outcome: { status: 'wrong', message: 'of a test' } }) as const
   expect(await runWorker(file, device, evaluate, { lockMs: 1000, idleSeconds: 0.1 })).toBe(1)
-  queue.close()
+  queue[Symbol.dispose]()
 })
 
 test('a trial that kills its workers fails after the third', async () => {
@@ -226,7 +226,7 @@ test('a trial that kills its workers fails after the third', async () => {
   // Published again, it is attempted again.
   expect(await publishStudy(file, shared, trialsOf(kernel, 1))).toEqual({ added: 1 })
   expect(queue.take('fourth', shared.study, Date.now() + 1000)).toBeDefined()
-  queue.close()
+  queue[Symbol.dispose]()
   records.close()
 })
 

@@ -8,6 +8,7 @@ import {
 } from '../../io/package/calibrations.ts'
 import { devices } from '../../node.ts'
 import type { Device } from '../../runtime/device.ts'
+import { atEnd } from '../../runtime/dispose.ts'
 import type { Calibration } from '../../search/calibrate/index.ts'
 import type { TrainedModel } from '../../search/calibrate/train.ts'
 import type { Call, CommandSpec } from '../arguments/command.ts'
@@ -57,27 +58,23 @@ export const calibrate: CommandSpec = {
     const seconds = call.integer('seconds', MIN_SECONDS, MAX_SECONDS)
     const out = call.one('out')
     if (out !== undefined) await checkWritable(out)
-    const device = await devices[kind]()
-    try {
-      const path =
-        out ??
-        calibrationPath(chipOf(device), call.io.env) ??
-        call.reject('the calibration cannot be stored: SPT_CACHE_DIR is off', {
-          expected: '--out FILE, or a cache folder',
-        })
-      // Checked before the measurements, which take half a minute.
-      if (out === undefined) {
-        await makeCalibrationFolder(path)
-        await checkWritable(path)
-      }
-      const result = isTraining ? await trainModel(device, call) : await measureDevice(device, seconds, call)
-      if (standardStream(path) === null) await writeCalibration(path, result)
-      else await call.write(path, `${JSON.stringify(result)}\n`)
-      reportCalibration(call, result, path)
-      return EXIT.ok
-    } finally {
-      await device.dispose()
+    await using device = await devices[kind]()
+    const path =
+      out ??
+      calibrationPath(chipOf(device), call.io.env) ??
+      call.reject('the calibration cannot be stored: SPT_CACHE_DIR is off', {
+        expected: '--out FILE, or a cache folder',
+      })
+    // Checked before the measurements, which take half a minute.
+    if (out === undefined) {
+      await makeCalibrationFolder(path)
+      await checkWritable(path)
     }
+    const result = isTraining ? await trainModel(device, call) : await measureDevice(device, seconds, call)
+    if (standardStream(path) === null) await writeCalibration(path, result)
+    else await call.write(path, `${JSON.stringify(result)}\n`)
+    reportCalibration(call, result, path)
+    return EXIT.ok
   },
 }
 
@@ -95,11 +92,8 @@ async function trainModel(device: Device, call: Call): Promise<Calibration> {
   const { openRecords, defaultRecordsPath } = await import('../../search/records/index.ts')
   const { trainOnRecords } = await import('../../search/calibrate/train.ts')
   const records = await openRecords(call.one('db') ?? defaultRecordsPath(call.io.env), { readonly: true })
-  try {
-    return trainOnRecords(device, records, call.io.env)
-  } finally {
-    records.close()
-  }
+  using _ = atEnd(() => records.close())
+  return trainOnRecords(device, records, call.io.env)
 }
 
 /** Prints the calibration; on standard error, warns about a bad fit. */

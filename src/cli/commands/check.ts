@@ -53,16 +53,12 @@ export const check: CommandSpec = {
   async run(call) {
     const { args } = call
     const kind = call.choice('device', DEVICE_KINDS)
-    const verifier = kind && (await verifierOn(kind))
-    try {
-      // A missing device is reported before any file is checked.
-      await verifier?.device()
-      let ok = true
-      for (const path of args) ok = (await checkFile(path, call, verifier)) && ok
-      return ok ? EXIT.ok : EXIT.failed
-    } finally {
-      await verifier?.dispose()
-    }
+    await using verifier = kind && (await verifierOn(kind))
+    // A missing device is reported before any file is checked.
+    await verifier?.device()
+    let ok = true
+    for (const path of args) ok = (await checkFile(path, call, verifier)) && ok
+    return ok ? EXIT.ok : EXIT.failed
   },
 }
 

@@ -119,30 +119,27 @@ export const explain: CommandSpec = {
       const sizes = new Map(Object.entries(params))
       const earlyTensors = await request.readEarly(files, sizes)
       const earlyInputs = { tensors: earlyTensors, params, seed }
-      const { device, reason } = await openDevice(kind)
-      try {
-        const scheduled = await request.schedule(device, { ...properties, ...earlyInputs })
-        const tensors = await request.readRemaining(scheduled, files, earlyTensors, sizes)
-        const inputs = { ...earlyInputs, tensors }
-        reportRejectedDefault(call, scheduled)
-        const { kernel } = scheduled
-        const availableForms = formsOn(kernel, device ?? kind, inputs)
-        const { e, forms } = await withForm(kernel, availableForms, async (k, forms) => {
-          const runs = runOn(k, kind)
-          return {
-            e: device ? await measureKernel(runs, device, inputs) : modelKernel(runs, kind, inputs),
-            forms,
-          }
-        })
-        const path = call.one('json')
-        const form = forms.length > 0 ? { form: formJson(forms) } : {}
-        if (path !== undefined) await writeJson(call, path, { ...e, schedule: scheduled.schedule, ...form })
-        const shownForms = scheduled.selection?.schedule === null ? [] : forms
-        call.io.out(explanationText(e, { ...scheduled, forms: shownForms }, reason))
-        return EXIT.ok
-      } finally {
-        await device?.dispose()
-      }
+      const { device: opened, reason } = await openDevice(kind)
+      await using device = opened
+      const scheduled = await request.schedule(device, { ...properties, ...earlyInputs })
+      const tensors = await request.readRemaining(scheduled, files, earlyTensors, sizes)
+      const inputs = { ...earlyInputs, tensors }
+      reportRejectedDefault(call, scheduled)
+      const { kernel } = scheduled
+      const availableForms = formsOn(kernel, device ?? kind, inputs)
+      const { e, forms } = await withForm(kernel, availableForms, async (k, forms) => {
+        const runs = runOn(k, kind)
+        return {
+          e: device ? await measureKernel(runs, device, inputs) : modelKernel(runs, kind, inputs),
+          forms,
+        }
+      })
+      const path = call.one('json')
+      const form = forms.length > 0 ? { form: formJson(forms) } : {}
+      if (path !== undefined) await writeJson(call, path, { ...e, schedule: scheduled.schedule, ...form })
+      const shownForms = scheduled.selection?.schedule === null ? [] : forms
+      call.io.out(explanationText(e, { ...scheduled, forms: shownForms }, reason))
+      return EXIT.ok
     })
   },
 }
@@ -158,14 +155,9 @@ async function openDevice(kind: DeviceKind): Promise<{ device: Device | null; re
 }
 
 async function measureKernel(kernel: Kernel, device: Device, inputs: RunInputs): Promise<Explanation> {
-  const compiled = await kernel.build(device, { auto: false })
-  const prepared = await compiled.bind(...flatInputs(inputs))
-  try {
-    return await prepared.explain()
-  } finally {
-    prepared.free()
-    compiled.release()
-  }
+  using compiled = await kernel.build(device, { auto: false })
+  using prepared = await compiled.bind(...flatInputs(inputs))
+  return await prepared.explain()
 }
 
 function modelKernel(kernel: Kernel, kind: DeviceKind, inputs: RunInputs): Explanation {

@@ -1,5 +1,6 @@
 import { SptError } from '../../ast/diagnostics/diagnostic.ts'
 import { nearest } from '../../ast/diagnostics/suggest.ts'
+import { atEnd } from '../../runtime/dispose.ts'
 import { EXPORT_FORMATS } from '../../search/records/export.ts'
 import type { Records } from '../../search/records/index.ts'
 import { type RecordFilter, STATUSES } from '../../search/records/types.ts'
@@ -70,11 +71,8 @@ export const records: CommandSpec = {
     })
     if (action.writes) readable.close()
     const store = action.writes ? await openRecords(path) : readable
-    try {
-      await action.run(store, call, arg)
-    } finally {
-      store.close()
-    }
+    using _ = atEnd(() => store.close())
+    await action.run(store, call, arg)
     return EXIT.ok
   },
 }

@@ -96,83 +96,79 @@ export const run: CommandSpec = {
       const earlyTensors = await request.readEarly(files, params)
       const earlyInputs = { tensors: earlyTensors, params: Object.fromEntries(params), seed }
       timer.begin('open')
-      const device = await devices[kind]()
-      try {
-        timer.begin('choose')
-        const scheduled = await request.schedule(device, earlyInputs)
-        timer.begin('read')
-        const tensors = await request.readRemaining(scheduled, files, earlyTensors, params)
-        timer.begin('lower')
-        const { used: executed, compiled } = await request.withFallback(scheduled, async (s) => {
-          lower(s.kernel, kind)
-          timer.begin('compile')
-          return { used: s, compiled: (await buildDefault(s.kernel, device)).built }
-        })
-        const stage1 = compiled.compilation.kernel
-        const inputs = { ...earlyInputs, tensors: formatInputsFor(stage1, tensors, request.formatData) }
-        timer.begin('build')
-        checkMemory(compiled.estimateBytes(...flatInputs(inputs)))
-        const [bindings, options] = flatInputs(inputs)
-        const onProgress: WorkOptions['onProgress'] = ({ phase }) => phase === 'upload' && timer.begin(phase)
-        const prepared = await compiled.bind(bindings, { ...options, onProgress })
-        const { bound } = prepared.executable
-        timer.begin('runs')
-        const { first, runs } = await warmUp(() => prepared.run())
-        const times = await prepared.time(repeat)
-        const built = await builtFormats(prepared)
-        timer.begin('verify')
-        const verification = call.flag('verify')
-          ? await prepared.verify(verifyOptions(prepared.executable.bytes, seed))
-          : null
-        timer.begin('write')
-        if (outputs.size > 0) {
-          // Repeated runs have updated inout buffers, so these are reset.
-          await prepared.executable.reset()
-          await prepared.run()
-          const onWarning = ({ message, hint }: Diagnostic): void =>
-            call.io.err(`warning: ${message}\n  = hint: ${hint}\n`)
-          for (const [name, path] of outputs) await writeTensor(path, await prepared.get(name), { onWarning })
-        }
-        timer.begin('count')
-        const sparse = sparseSizes(bound)
-        const phases = timer.end()
-        const report: Report = {
-          kernel: source.name,
-          device: kind,
-          deviceName: device.name,
-          schedule: executed.schedule,
-          selection: executed.selection,
-          forms: executed.selection?.schedule === null ? [] : formsOf(executed.kernel, prepared, inputs),
-          unorderedSums: prepared.code.unorderedSums,
-          sizes: sizesOf(stage1, bound.params),
-          built,
-          ...sparse,
-          duplicates: duplicatesIn(inputs.tensors, sparse.nnz),
-          converted: conversions(stage1, inputs.tensors),
-          zeros: paddingOf(tensors),
-          bytes: prepared.executable.bytes,
-          peak: 1024 * process.resourceUsage().maxRSS,
-          time: {
-            ...phases,
-            random: bound.randomTime,
-            build: phases.build - bound.randomTime,
-            run: median(times),
-            first,
-          },
-          runs: runs + repeat,
-          repeat,
-          random: randomNames(stage1, bound.random),
-          seed,
-          verification,
-          written: [...outputs],
-        }
-        prepared.free()
-        compiled.release()
-        call.io.out(call.flag('json') ? reportJson(report) : reportText(report, call.flag('verbose')))
-        return exitCode(call, verification)
-      } finally {
-        await device.dispose()
+      await using device = await devices[kind]()
+      timer.begin('choose')
+      const scheduled = await request.schedule(device, earlyInputs)
+      timer.begin('read')
+      const tensors = await request.readRemaining(scheduled, files, earlyTensors, params)
+      timer.begin('lower')
+      const { used: executed, compiled } = await request.withFallback(scheduled, async (s) => {
+        lower(s.kernel, kind)
+        timer.begin('compile')
+        return { used: s, compiled: (await buildDefault(s.kernel, device)).built }
+      })
+      const stage1 = compiled.compilation.kernel
+      const inputs = { ...earlyInputs, tensors: formatInputsFor(stage1, tensors, request.formatData) }
+      timer.begin('build')
+      checkMemory(compiled.estimateBytes(...flatInputs(inputs)))
+      const [bindings, options] = flatInputs(inputs)
+      const onProgress: WorkOptions['onProgress'] = ({ phase }) => phase === 'upload' && timer.begin(phase)
+      const prepared = await compiled.bind(bindings, { ...options, onProgress })
+      const { bound } = prepared.executable
+      timer.begin('runs')
+      const { first, runs } = await warmUp(() => prepared.run())
+      const times = await prepared.time(repeat)
+      const built = await builtFormats(prepared)
+      timer.begin('verify')
+      const verification = call.flag('verify')
+        ? await prepared.verify(verifyOptions(prepared.executable.bytes, seed))
+        : null
+      timer.begin('write')
+      if (outputs.size > 0) {
+        // Repeated runs have updated inout buffers, so these are reset.
+        await prepared.executable.reset()
+        await prepared.run()
+        const onWarning = ({ message, hint }: Diagnostic): void =>
+          call.io.err(`warning: ${message}\n  = hint: ${hint}\n`)
+        for (const [name, path] of outputs) await writeTensor(path, await prepared.get(name), { onWarning })
       }
+      timer.begin('count')
+      const sparse = sparseSizes(bound)
+      const phases = timer.end()
+      const report: Report = {
+        kernel: source.name,
+        device: kind,
+        deviceName: device.name,
+        schedule: executed.schedule,
+        selection: executed.selection,
+        forms: executed.selection?.schedule === null ? [] : formsOf(executed.kernel, prepared, inputs),
+        unorderedSums: prepared.code.unorderedSums,
+        sizes: sizesOf(stage1, bound.params),
+        built,
+        ...sparse,
+        duplicates: duplicatesIn(inputs.tensors, sparse.nnz),
+        converted: conversions(stage1, inputs.tensors),
+        zeros: paddingOf(tensors),
+        bytes: prepared.executable.bytes,
+        peak: 1024 * process.resourceUsage().maxRSS,
+        time: {
+          ...phases,
+          random: bound.randomTime,
+          build: phases.build - bound.randomTime,
+          run: median(times),
+          first,
+        },
+        runs: runs + repeat,
+        repeat,
+        random: randomNames(stage1, bound.random),
+        seed,
+        verification,
+        written: [...outputs],
+      }
+      prepared.free()
+      compiled.release()
+      call.io.out(call.flag('json') ? reportJson(report) : reportText(report, call.flag('verbose')))
+      return exitCode(call, verification)
     }).finally(() => timer.end())
   },
 }
@@ -260,27 +256,23 @@ export async function runPlan(call: Call, path: string): Promise<number> {
   const outputs = call.pairs('out', 'PATH')
   await checkOutputs(kernel, outputs)
   const tensors = await readInputs(kernel, files, params)
-  const device = await devices[call.choice('device', ['cpu', 'webgpu', 'cuda']) ?? kind]()
-  try {
-    const loaded = await loadPlan(plan, device)
-    const bound = await loaded.bind({ ...tensors, ...Object.fromEntries(params) }, { seed })
-    const start = performance.now()
-    await bound.run()
-    const milliseconds = performance.now() - start
-    for (const [name, to] of outputs) await writeTensor(to, await bound.get(name))
-    bound.free()
-    const schedule = bound.selection?.text ?? (plan as Plan).schedule
-    const report = { kernel: plan.kernel, schedule, device: device.name, milliseconds }
-    call.io.out(
-      call.flag('json')
-        ? `${JSON.stringify({ ...report, written: Object.fromEntries(outputs) })}\n`
-        : `${[
-            `${report.kernel}${report.schedule ? `.${report.schedule}` : ''} on ${device.name}: first run ${milliseconds.toPrecision(3)} ms`,
-            ...[...outputs].map(([name, to]) => `${name} written to ${to}`),
-          ].join('\n')}\n`,
-    )
-    return EXIT.ok
-  } finally {
-    await device.dispose()
-  }
+  await using device = await devices[call.choice('device', ['cpu', 'webgpu', 'cuda']) ?? kind]()
+  const loaded = await loadPlan(plan, device)
+  const bound = await loaded.bind({ ...tensors, ...Object.fromEntries(params) }, { seed })
+  const start = performance.now()
+  await bound.run()
+  const milliseconds = performance.now() - start
+  for (const [name, to] of outputs) await writeTensor(to, await bound.get(name))
+  bound.free()
+  const schedule = bound.selection?.text ?? (plan as Plan).schedule
+  const report = { kernel: plan.kernel, schedule, device: device.name, milliseconds }
+  call.io.out(
+    call.flag('json')
+      ? `${JSON.stringify({ ...report, written: Object.fromEntries(outputs) })}\n`
+      : `${[
+          `${report.kernel}${report.schedule ? `.${report.schedule}` : ''} on ${device.name}: first run ${milliseconds.toPrecision(3)} ms`,
+          ...[...outputs].map(([name, to]) => `${name} written to ${to}`),
+        ].join('\n')}\n`,
+  )
+  return EXIT.ok
 }

@@ -84,7 +84,7 @@ export async function writeFolder(
   const { path, resolved } = folder
   const temporary = temporaryPath(resolved)
   const remove = (): void => rmSync(temporary, { recursive: true, force: true })
-  const release = onProcessEnd(remove)
+  using _ = onProcessEnd(remove)
   try {
     removeStale(folder)
     await withFileErrors(path, 'write', () => mkdir(temporary))
@@ -93,8 +93,6 @@ export async function writeFolder(
   } catch (error) {
     remove()
     throw error
-  } finally {
-    release()
   }
 }
 

@@ -10,6 +10,7 @@ import { makeFolder } from '../../cache/disk-cache.ts'
 import { locate } from '../../io/package/package.ts'
 import { devices } from '../../node.ts'
 import type { Device, DeviceKind } from '../../runtime/device.ts'
+import { atEnd } from '../../runtime/dispose.ts'
 import type { WrongResult } from '../../search/loop/tally.ts'
 import { defaultPrior } from '../../search/ranking/cost-model.ts'
 import type { Records } from '../../search/records/index.ts'
@@ -66,7 +67,7 @@ export interface Tuning extends TuneRequest {
  */
 export async function withTuning<T>(request: TuneRequest, work: (tuning: Tuning) => Promise<T>): Promise<T> {
   const { call, kind, budget } = request
-  const device = await devices[kind]()
+  await using device = await devices[kind]()
   const stop = new AbortController()
   const interrupt = (): void => stop.abort()
   let records: Records | undefined
@@ -74,29 +75,27 @@ export async function withTuning<T>(request: TuneRequest, work: (tuning: Tuning)
     if (!stop.signal.aborted && !process.listeners('SIGINT').includes(interrupt))
       process.once('SIGINT', interrupt)
   }
-  try {
-    if (call.one('db') !== undefined || call.flag('resume')) {
-      const { openRecords, defaultRecordsPath } = await import('../../search/records/index.ts')
-      const path = call.one('db') ?? defaultRecordsPath(call.io.env)
-      // Errors of the folder are reported when the file is opened.
-      await makeFolder(dirname(path)).catch(() => undefined)
-      records = await openRecords(path)
-    }
-    const options = {
-      ...budget,
-      strategy: call.one('strategy'),
-      seed: seedOf(call),
-      records,
-      resume: call.flag('resume'),
-      signal: stop.signal,
-      reopen: () => devices[kind](),
-    }
-    return await work({ ...request, device, options, onSearchStart })
-  } finally {
+  using _ = atEnd(() => {
     process.off('SIGINT', interrupt)
     records?.close()
-    await device.dispose()
+  })
+  if (call.one('db') !== undefined || call.flag('resume')) {
+    const { openRecords, defaultRecordsPath } = await import('../../search/records/index.ts')
+    const path = call.one('db') ?? defaultRecordsPath(call.io.env)
+    // Errors of the folder are reported when the file is opened.
+    await makeFolder(dirname(path)).catch(() => undefined)
+    records = await openRecords(path)
   }
+  const options = {
+    ...budget,
+    strategy: call.one('strategy'),
+    seed: seedOf(call),
+    records,
+    resume: call.flag('resume'),
+    signal: stop.signal,
+    reopen: () => devices[kind](),
+  }
+  return await work({ ...request, device, options, onSearchStart })
 }
 
 export async function inputsOf(

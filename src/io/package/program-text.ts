@@ -41,19 +41,15 @@ async function readTextAt(path: string, location: string): Promise<string> {
         { hint: 'is this a data file? Bind data with --bind NAME=PATH' },
       )
     // Non-blocking, in case the path has become a pipe since.
-    const handle = await open(location, constants.O_RDONLY | (constants.O_NONBLOCK ?? 0))
-    try {
-      const bytes = Buffer.alloc(size)
-      let offset = 0
-      while (offset < size) {
-        const { bytesRead } = await handle.read(bytes, offset, size - offset, offset)
-        if (bytesRead === 0) break
-        offset += bytesRead
-      }
-      return bytes.toString('utf8', 0, offset)
-    } finally {
-      await handle.close()
+    await using handle = await open(location, constants.O_RDONLY | (constants.O_NONBLOCK ?? 0))
+    const bytes = Buffer.alloc(size)
+    let offset = 0
+    while (offset < size) {
+      const { bytesRead } = await handle.read(bytes, offset, size - offset, offset)
+      if (bytesRead === 0) break
+      offset += bytesRead
     }
+    return bytes.toString('utf8', 0, offset)
   })
   if (text.includes('\0'))
     failWith('io/not-text', `'${path}' is not a text`, {

@@ -13,6 +13,7 @@ import { getOrAdd } from '../../ir/memoize.ts'
 import { Random } from '../../run/bind/sources/random-tensors.ts'
 import { runOn } from '../../run/compile/compiled-program.ts'
 import type { Device } from '../../runtime/device.ts'
+import { atEnd } from '../../runtime/dispose.ts'
 import type { Tensor } from '../../storage/tensor.ts'
 import { deviceKey, withDeviceLock } from '../measuring/device-lock.ts'
 import { measureRounds } from '../measuring/measure-rounds.ts'
@@ -69,34 +70,33 @@ async function runCalibration(
   const start = performance.now()
   const elapsed = (): number => (performance.now() - start) / 1000
   const ready: Ready[] = []
-  try {
-    await prepareAll(device, ready, () => {
-      signal?.throwIfAborted()
-      onProgress?.(Math.min(COMPILE_FRACTION, elapsed() / seconds))
-      return elapsed() < COMPILE_FRACTION * seconds
-    })
-    const remaining = seconds - elapsed() - FIT_SECONDS
-    const { outcomes } = await measureRounds(
-      device,
-      ready.map((r) => r.prepared),
-      {
-        rounds: ROUNDS,
-        seconds: Math.max(0.5, remaining),
-        warmups: 2,
-        sampleMs: 0.2,
-        all: true,
-        width: 0,
-        signal,
-      },
-    )
-    const samples = ready.flatMap(({ of, sample }, k) => {
-      const o = outcomes[k]!
-      return o.status === 'measured' ? [{ of, ...sample, milliseconds: o.timing.median }] : []
-    })
-    return conclude(device, samples)
-  } finally {
+  using _ = atEnd(() => {
     for (const r of ready) r.release()
-  }
+  })
+  await prepareAll(device, ready, () => {
+    signal?.throwIfAborted()
+    onProgress?.(Math.min(COMPILE_FRACTION, elapsed() / seconds))
+    return elapsed() < COMPILE_FRACTION * seconds
+  })
+  const remaining = seconds - elapsed() - FIT_SECONDS
+  const { outcomes } = await measureRounds(
+    device,
+    ready.map((r) => r.prepared),
+    {
+      rounds: ROUNDS,
+      seconds: Math.max(0.5, remaining),
+      warmups: 2,
+      sampleMs: 0.2,
+      all: true,
+      width: 0,
+      signal,
+    },
+  )
+  const samples = ready.flatMap(({ of, sample }, k) => {
+    const o = outcomes[k]!
+    return o.status === 'measured' ? [{ of, ...sample, milliseconds: o.timing.median }] : []
+  })
+  return conclude(device, samples)
 }
 
 /** Prepares the cases in an order in which the first few are of all kinds, for devices with slow compilers. */

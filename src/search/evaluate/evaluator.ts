@@ -8,6 +8,7 @@ import { Work } from '../../ast/work.ts'
 import { groupBy } from '../../ir/memoize.ts'
 import { formatKey, lanesOf, runOn } from '../../run/compile/compiled-program.ts'
 import type { Device } from '../../runtime/device.ts'
+import { atEnd } from '../../runtime/dispose.ts'
 import { isLost, outcomeOf } from '../outcomes.ts'
 import type { TrialFacts } from '../records/types.ts'
 import type { EvaluationRequest, Outcome } from '../types.ts'
@@ -93,24 +94,21 @@ export class Evaluator {
     let evaluations = candidates.map(
       (candidate): Evaluation => ({ candidate, key: JSON.stringify(candidate.kernel.toJSON()) }),
     )
-    try {
-      for (;;) {
-        await this.#compileAll(evaluations, signal)
-        const compiled = evaluations.filter((e) => e.compiled)
-        const loss = await new Batch(this.#bench, signal).run(compiled)
-        if (!loss || loss.survivors.length === 0) return
-        // Candidates that ran when the device was lost have an outcome; the others are retried once.
-        if (!this.options.reopen || this.#reopened) {
-          for (const e of loss.survivors) settle(e, loss.outcome)
-          return
-        }
-        this.#reopened = true
-        for (const e of evaluations) free(e)
-        this.#bench = this.#benchOn(await this.options.reopen())
-        evaluations = [...loss.survivors]
+    using _ = atEnd(() => free(evaluations))
+    for (;;) {
+      await this.#compileAll(evaluations, signal)
+      const compiled = evaluations.filter((e) => e.compiled)
+      const loss = await new Batch(this.#bench, signal).run(compiled)
+      if (!loss || loss.survivors.length === 0) return
+      // Candidates that ran when the device was lost have an outcome; the others are retried once.
+      if (!this.options.reopen || this.#reopened) {
+        for (const e of loss.survivors) settle(e, loss.outcome)
+        return
       }
-    } finally {
-      for (const e of evaluations) free(e)
+      this.#reopened = true
+      free(evaluations)
+      this.#bench = this.#benchOn(await this.options.reopen())
+      evaluations = [...loss.survivors]
     }
   }
 
@@ -168,24 +166,21 @@ class Batch {
   async #group(group: readonly Evaluation[]): Promise<DeviceLoss | null> {
     const correct: Evaluation[] = []
     const turns = new Work({ signal: this.signal })
-    try {
-      for (const [k, e] of group.entries()) {
-        this.signal?.throwIfAborted()
-        try {
-          const outcome = await this.#verify(e)
-          if (outcome) settle(e, outcome)
-          else correct.push(e)
-        } catch (error) {
-          const outcome = outcomeOf(error)
-          settle(e, outcome)
-          if (isLost(error)) return { survivors: [...correct, ...group.slice(k + 1)], outcome }
-        }
-        await turns.checkpoint()
+    using _ = atEnd(() => free(group))
+    for (const [k, e] of group.entries()) {
+      this.signal?.throwIfAborted()
+      try {
+        const outcome = await this.#verify(e)
+        if (outcome) settle(e, outcome)
+        else correct.push(e)
+      } catch (error) {
+        const outcome = outcomeOf(error)
+        settle(e, outcome)
+        if (isLost(error)) return { survivors: [...correct, ...group.slice(k + 1)], outcome }
       }
-      return await untilLoss(this.#races(correct), (race) => this.#race(race))
-    } finally {
-      for (const e of group) free(e)
+      await turns.checkpoint()
     }
+    return await untilLoss(this.#races(correct), (race) => this.#race(race))
   }
 
   /** Verifies a candidate; returns its outcome, or null if the results are correct and it can be measured. */
@@ -238,9 +233,11 @@ async function untilLoss(
   return null
 }
 
-function free(e: Evaluation): void {
-  e.prepared?.free()
-  e.prepared = undefined
-  e.compiled?.release()
-  e.compiled = undefined
+function free(evaluations: readonly Evaluation[]): void {
+  for (const e of evaluations) {
+    e.prepared?.free()
+    e.prepared = undefined
+    e.compiled?.release()
+    e.compiled = undefined
+  }
 }

@@ -10,6 +10,7 @@ import { Work } from '../../ast/work.ts'
 import type { Coverage } from '../../run/verify/compare-outputs.ts'
 import { precisionOf } from '../../run/verify/verify.ts'
 import type { Device } from '../../runtime/device.ts'
+import { atEnd } from '../../runtime/dispose.ts'
 import { raiseClock } from '../../runtime/measure.ts'
 import { deviceKey, withDeviceLock } from '../measuring/device-lock.ts'
 import { prepareReference } from '../measuring/drift.ts'
@@ -252,17 +253,16 @@ export class TestBench {
     signal?: AbortSignal,
   ): Promise<readonly number[]> {
     const prepared: Binding[] = []
-    try {
-      for (const c of compiled) prepared.push(await this.data.bind(c))
-      return await this.#withLock(async () => {
-        for (const p of prepared) await this.#runWarm(p, signal)
-        const options = { ...FRESH_SAMPLING, seed, signal, reference: this.#reference }
-        const { outcomes } = await measureRounds(this.device, prepared, options)
-        return outcomes.map((o) => (o.status === 'measured' ? Math.min(...o.timing.samples) : Number.NaN))
-      }, signal)
-    } finally {
+    using _ = atEnd(() => {
       for (const p of prepared) p.free()
-    }
+    })
+    for (const c of compiled) prepared.push(await this.data.bind(c))
+    return await this.#withLock(async () => {
+      for (const p of prepared) await this.#runWarm(p, signal)
+      const options = { ...FRESH_SAMPLING, seed, signal, reference: this.#reference }
+      const { outcomes } = await measureRounds(this.device, prepared, options)
+      return outcomes.map((o) => (o.status === 'measured' ? Math.min(...o.timing.samples) : Number.NaN))
+    }, signal)
   }
 
   free(): void {

@@ -1,5 +1,6 @@
 /** When a search is to end: its caller's signal, and the clock. */
 
+import { DISPOSE } from '../../runtime/dispose.ts'
 import type { SearchOptions } from './search-options.ts'
 
 export type Limits = Pick<SearchOptions, 'signal' | 'seconds' | 'graceSeconds'>
@@ -44,7 +45,7 @@ export class Ending {
     return await unlessAborted(this.signal, () => Promise.race([work(), this.#graceEnd]))
   }
 
-  clear(): void {
+  [DISPOSE](): void {
     for (const timer of this.#timers) clearTimeout(timer)
     this.limits.signal?.removeEventListener('abort', this.#abort)
   }

@@ -68,17 +68,14 @@ class Run {
   }
 
   async result(): Promise<SearchResult> {
-    try {
-      const strategy = await this.#begin()
-      for (;;) {
-        const stopReason = this.#stops() ?? (await this.#round(strategy))
-        if (!stopReason) continue
-        await this.#addExternalTrials(strategy)
-        const { found, trials, wrong } = this.#tally
-        return { ...found, trials, wrong, seconds: this.#seconds, stopReason }
-      }
-    } finally {
-      this.#ending.clear()
+    using _ = this.#ending
+    const strategy = await this.#begin()
+    for (;;) {
+      const stopReason = this.#stops() ?? (await this.#round(strategy))
+      if (!stopReason) continue
+      await this.#addExternalTrials(strategy)
+      const { found, trials, wrong } = this.#tally
+      return { ...found, trials, wrong, seconds: this.#seconds, stopReason }
     }
   }
 

@@ -3,6 +3,7 @@ import type { Binding } from '../../api/built/binding.ts'
 import { expectArgument, expectOptions } from '../../ast/diagnostics/expect-argument.ts'
 import { Work } from '../../ast/work.ts'
 import type { Command, Device } from '../../runtime/device.ts'
+import { atEnd } from '../../runtime/dispose.ts'
 import { raiseClock, Timer } from '../../runtime/measure.ts'
 import { prepareReference } from './drift.ts'
 import { medianInterval } from './median-interval.ts'
@@ -46,27 +47,26 @@ export async function measureRounds(
   const { flush = false, warmups = 5, sampleMs = 0.5, ...rounds } = options
   const timer = new Timer(device, flush, 'graph')
   const ownReference = options.reference === undefined ? await prepareReference(device) : null
-  try {
-    const reference = options.reference ?? ownReference
-    const turns = new Work({ signal: rounds.signal })
-    const sampling = { warmups, sampleMs, maxCommands: flush ? 1 : MAX_COMMANDS, turns }
-    const samplers = candidates.map(({ commands }) =>
-      lazySampler(
-        () => createSampler(timer, commands, sampling),
-        // While samples wait for each other, the clock falls.
-        () => raiseClock(device, reference?.commands ?? commands),
-      ),
-    )
-    return await measureInRounds(
-      samplers,
-      rounds,
-      reference ? lazySampler(() => createSampler(timer, reference.commands, sampling)) : undefined,
-    )
-  } finally {
+  using _ = atEnd(() => {
     timer.free()
     ownReference?.free()
     ownReference?.code.release()
-  }
+  })
+  const reference = options.reference ?? ownReference
+  const turns = new Work({ signal: rounds.signal })
+  const sampling = { warmups, sampleMs, maxCommands: flush ? 1 : MAX_COMMANDS, turns }
+  const samplers = candidates.map(({ commands }) =>
+    lazySampler(
+      () => createSampler(timer, commands, sampling),
+      // While samples wait for each other, the clock falls.
+      () => raiseClock(device, reference?.commands ?? commands),
+    ),
+  )
+  return await measureInRounds(
+    samplers,
+    rounds,
+    reference ? lazySampler(() => createSampler(timer, reference.commands, sampling)) : undefined,
+  )
 }
 
 /** A sampler that is prepared and warmed up on its first sample, which reports faults of the preparation. */

@@ -5,6 +5,7 @@ import { setTimeout } from 'node:timers/promises'
 import type { Kernel } from '../../api/kernels/kernel.ts'
 import { failWith, resultOrError, SptError } from '../../ast/diagnostics/diagnostic.ts'
 import type { Device } from '../../runtime/device.ts'
+import { atEnd } from '../../runtime/dispose.ts'
 import { applySteps, type Candidate, Evaluator, type EvaluatorOptions } from '../evaluate/evaluator.ts'
 import { hasLostDevice } from '../outcomes.ts'
 import { compilerVersion, deviceIdentity } from '../records/identity.ts'
@@ -163,42 +164,41 @@ export async function runWorker(
   const { signal = new AbortController().signal } = options
   const identity = 'limits' in device ? deviceIdentity(device) : device
   const served = { device: identity, compiler: compilerVersion() }
-  const [id, queue] = [randomUUID(), await TrialQueue.open(file)]
+  const id = randomUUID()
+  using queue = await TrialQueue.open(file)
   const renew = (): void => queue.renew(id, served, Date.now() + lockMs)
   // A failed renewal is repeated; lasting errors are those of the next trial.
   const renewal = setInterval(() => void resultOrError(renew), lockMs / 4)
   let [count, broken, since] = [0, 0, Date.now()]
-  try {
-    renew()
-    options.onNote?.(`waits for trials for ${identity.name} (${identity.driver}) in ${queue.path}`)
-    while (!signal.aborted) {
-      const job = queue.take(id, served, Date.now() + lockMs)
-      if (!job) {
-        const isIdle = idleSeconds !== undefined && Date.now() - since >= 1000 * idleSeconds
-        if (isIdle && !queue.hasOpenTrials(served)) break
-        await setTimeout(IDLE_LOOK_MS, undefined, { signal }).catch(() => {})
-        continue
-      }
-      const result = await evaluate(job.shared, job.trial, { signal }).catch((e: unknown) => ({ error: e }))
-      since = Date.now()
-      if ('error' in result) {
-        const { error } = result
-        queue.giveBack(job.id, error instanceof Error ? error.message : String(error))
-        if (isWorkerError(error) && ++broken >= MAX_BROKEN) failBroken(error)
-        continue
-      }
-      const report = { ...result, worker: name, time: since }
-      queue.finish(job.id, report)
-      options.onTrial?.(job.shared, job.trial, report)
-      count++
-      broken = 0
-    }
-    return count
-  } finally {
+  using _ = atEnd(() => {
     clearInterval(renewal)
     queue.renew(id, served, 0)
-    queue.close()
+  })
+  renew()
+  options.onNote?.(`waits for trials for ${identity.name} (${identity.driver}) in ${queue.path}`)
+  while (!signal.aborted) {
+    const job = queue.take(id, served, Date.now() + lockMs)
+    if (!job) {
+      const isIdle = idleSeconds !== undefined && Date.now() - since >= 1000 * idleSeconds
+      if (isIdle && !queue.hasOpenTrials(served)) break
+      await setTimeout(IDLE_LOOK_MS, undefined, { signal }).catch(() => {})
+      continue
+    }
+    const result = await evaluate(job.shared, job.trial, { signal }).catch((e: unknown) => ({ error: e }))
+    since = Date.now()
+    if ('error' in result) {
+      const { error } = result
+      queue.giveBack(job.id, error instanceof Error ? error.message : String(error))
+      if (isWorkerError(error) && ++broken >= MAX_BROKEN) failBroken(error)
+      continue
+    }
+    const report = { ...result, worker: name, time: since }
+    queue.finish(job.id, report)
+    options.onTrial?.(job.shared, job.trial, report)
+    count++
+    broken = 0
   }
+  return count
 }
 
 /** True if the error is the worker's own. Errors that reject a study would occur in other workers too. */

@@ -1,5 +1,6 @@
 /** Trials of studies as rows of a records file, which workers on all machines that share the file claim. */
 import { failWith } from '../../ast/diagnostics/diagnostic.ts'
+import { DISPOSE } from '../../runtime/dispose.ts'
 import { type Connection, transaction, withDiagnostics } from '../records/connection.ts'
 import { trialId } from '../records/identity.ts'
 import { openFile } from '../records/open.ts'
@@ -155,7 +156,7 @@ export class TrialQueue {
     this.#run(() => this.#write('DELETE FROM shared_studies WHERE id = ?', study))
   }
 
-  close(): void {
+  [DISPOSE](): void {
     this.db.close()
   }
 

@@ -2,6 +2,7 @@
 
 import { setTimeout } from 'node:timers/promises'
 import { failWith } from '../../ast/diagnostics/diagnostic.ts'
+import { DISPOSE } from '../../runtime/dispose.ts'
 import { trialId } from '../records/identity.ts'
 import type { Records } from '../records/index.ts'
 import type { TrialRecord } from '../records/types.ts'
@@ -94,20 +95,16 @@ export class RemoteTrials {
   }
 
   /** Closes the file; published trials remain. */
-  close(): void {
-    this.queue.close()
+  [DISPOSE](): void {
+    this.queue[DISPOSE]()
   }
 }
 
 // Publishes trials of a study for workers, and collects their results.
 
 async function withQueue<T>(file: string, work: (queue: TrialQueue) => T | Promise<T>): Promise<T> {
-  const queue = await TrialQueue.open(file)
-  try {
-    return await work(queue)
-  } finally {
-    queue.close()
-  }
+  using queue = await TrialQueue.open(file)
+  return await work(queue)
 }
 
 /**

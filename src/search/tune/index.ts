@@ -5,6 +5,7 @@ import type { Kernel } from '../../api/kernels/kernel.ts'
 import { FLAG, TEXT } from '../../ast/diagnostics/value-kinds.ts'
 import { type Ceilings, ceilingsOf } from '../../run/explain/roofline.ts'
 import type { Coverage } from '../../run/verify/compare-outputs.ts'
+import { atEnd } from '../../runtime/dispose.ts'
 import type { SearchResult } from '../loop/search.ts'
 import { defaultPrior } from '../ranking/cost-model.ts'
 import { Expected } from '../ranking/expected.ts'
@@ -67,68 +68,59 @@ export async function tune(kernel: Kernel, options: TuneOptions): Promise<TuneRe
   const { strategy = prior ? 'model' : 'surrogate' } = options
   const expected = prior && Expected.of(prior)
   if (strategy === 'model') expected?.begin()
-  const session = await Session.open(kernel, { ...options, space, seed, resume, expected })
+  using session = await Session.open(kernel, { ...options, space, seed, resume, expected })
   const { evaluator } = session
   const times = new Map<Trial, Pick<TunedTrial, 'seconds' | 'time'>>()
   let progress: TuneProgress | undefined
-  try {
-    const subject = subjectOf(kernel, evaluator.bench.data.inputs, device, { space, strategy, seed })
-    const libraries =
-      options.libraries === false ? NO_LIBRARIES : await libraryTrials(evaluator, kernel, signal)
-    if (session.study) recordTrials(libraries, options.records!, session.study)
-    const fastest = fastestRoutines(libraries)
-    if (expected)
-      expected.onRanked = (ranking) => {
-        if (progress) options.onProgress?.({ ...progress, latestTrials: [], ranking })
-      }
-    const seconds = options.seconds && remainingSeconds(options.seconds, start)
-    const result = await session.search({
-      ...options,
-      seconds,
-      strategy,
-      prior: expected?.prior,
-      // Measurements observe the signal, and no other work may use the device before they end.
-      graceSeconds: Number.POSITIVE_INFINITY,
-      onProgress(p) {
-        for (const t of p.latestTrials) times.set(t, { seconds: p.seconds, time: Date.now() })
-        progress = { ...p, library: fastest[0] }
-        options.onProgress?.(progress)
-      },
-    })
-    const onCompare = (name: string): void => {
-      if (progress) options.onProgress?.({ ...progress, latestTrials: [], comparing: name })
-    }
-    const finals = await compareFinalists(
-      kernel,
-      { ...options, onCompare },
-      evaluator,
-      space,
-      result,
-      fastest,
-    )
-    const recommendation = await recommend(finals, evaluator, { ...options, seed, search: result, onCompare })
-    return {
-      ...result,
-      subject,
-      ceilings: ceilingsOf(device.kind, device.name) ?? null,
-      ...recommendation,
-      libraries,
-      defaultSchedule: finals.find((f) => f.name === 'default')!,
-      finalists: finals,
-      trials: result.trials.map((t) => ({
-        ...t,
-        ...(expected && { predicted: signal?.aborted ? expected.known(t.point) : expected.of(t.point) }),
-        ...session.factsOf(t.point),
-        ...times.get(t),
-      })),
-      knownTrials: session.knownCount,
-      study: session.study,
-      sampled: evaluator.bench.isSampled,
-      coverage: evaluator.bench.coverage,
-    }
-  } finally {
+  using _ = atEnd(() => {
     if (expected) expected.onRanked = undefined
-    session.close()
+  })
+  const subject = subjectOf(kernel, evaluator.bench.data.inputs, device, { space, strategy, seed })
+  const libraries =
+    options.libraries === false ? NO_LIBRARIES : await libraryTrials(evaluator, kernel, signal)
+  if (session.study) recordTrials(libraries, options.records!, session.study)
+  const fastest = fastestRoutines(libraries)
+  if (expected)
+    expected.onRanked = (ranking) => {
+      if (progress) options.onProgress?.({ ...progress, latestTrials: [], ranking })
+    }
+  const seconds = options.seconds && remainingSeconds(options.seconds, start)
+  const result = await session.search({
+    ...options,
+    seconds,
+    strategy,
+    prior: expected?.prior,
+    // Measurements observe the signal, and no other work may use the device before they end.
+    graceSeconds: Number.POSITIVE_INFINITY,
+    onProgress(p) {
+      for (const t of p.latestTrials) times.set(t, { seconds: p.seconds, time: Date.now() })
+      progress = { ...p, library: fastest[0] }
+      options.onProgress?.(progress)
+    },
+  })
+  const onCompare = (name: string): void => {
+    if (progress) options.onProgress?.({ ...progress, latestTrials: [], comparing: name })
+  }
+  const finals = await compareFinalists(kernel, { ...options, onCompare }, evaluator, space, result, fastest)
+  const recommendation = await recommend(finals, evaluator, { ...options, seed, search: result, onCompare })
+  return {
+    ...result,
+    subject,
+    ceilings: ceilingsOf(device.kind, device.name) ?? null,
+    ...recommendation,
+    libraries,
+    defaultSchedule: finals.find((f) => f.name === 'default')!,
+    finalists: finals,
+    trials: result.trials.map((t) => ({
+      ...t,
+      ...(expected && { predicted: signal?.aborted ? expected.known(t.point) : expected.of(t.point) }),
+      ...session.factsOf(t.point),
+      ...times.get(t),
+    })),
+    knownTrials: session.knownCount,
+    study: session.study,
+    sampled: evaluator.bench.isSampled,
+    coverage: evaluator.bench.coverage,
   }
 }
 

@@ -5,6 +5,7 @@ import type { Kernel, TraceStep } from '../../api/kernels/kernel.ts'
 import { Space } from '../../api/kernels/space.ts'
 import { SptError } from '../../ast/diagnostics/diagnostic.ts'
 import { type Coroutine, Work } from '../../ast/work.ts'
+import { DISPOSE } from '../../runtime/dispose.ts'
 import { applySteps, type Candidate, type EvaluateCandidates, Evaluator } from '../evaluate/evaluator.ts'
 import { unlessAborted } from '../loop/ending.ts'
 import { runSearch, type SearchResult } from '../loop/search.ts'
@@ -215,9 +216,9 @@ export class Session {
     return this.#facts.get(pointKey(point))
   }
 
-  close(): void {
+  [DISPOSE](): void {
     this.evaluator.close()
-    this.remote?.close()
+    this.remote?.[DISPOSE]()
   }
 }
 

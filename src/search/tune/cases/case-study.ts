@@ -91,7 +91,7 @@ export class CaseStudy {
     const { seed = 1, resume = true, queue, signal, seconds, ...options } = this.options
     const inputs = await inputsOf(this.tuneCase, { signal, seconds: seconds && seconds + READING_SECONDS })
     const space = await this.#space(inputs)
-    const session = await Session.open(this.kernel, {
+    using session = await Session.open(this.kernel, {
       ...options,
       space: shared?.extend(space) ?? space,
       inputs,
@@ -102,11 +102,7 @@ export class CaseStudy {
       queue: queue && { ...queue, tensors: files },
       signal,
     })
-    try {
-      return await work(session, space, inputs)
-    } finally {
-      session.close()
-    }
+    return await work(session, space, inputs)
   }
 
   async #space(inputs: RunInputs): Promise<KernelSpace<Kernel>> {
@@ -194,7 +190,7 @@ export async function inputsOf(
   { signal, seconds }: Pick<Limits, 'signal' | 'seconds'>,
 ): Promise<RunInputs> {
   if (typeof inputs !== 'function') return inputs
-  const ending = new Ending({ signal, seconds, graceSeconds: 0 })
+  using ending = new Ending({ signal, seconds, graceSeconds: 0 })
   try {
     const result = await ending.unlessAborted(async () => inputs())
     signal?.throwIfAborted()
@@ -203,8 +199,6 @@ export async function inputsOf(
   } catch (e) {
     if (e instanceof SptError || signal?.aborted) throw e
     return rejectInputs(name, `cannot be read: ${e instanceof Error ? e.message : show(e)}`)
-  } finally {
-    ending.clear()
   }
 }
 

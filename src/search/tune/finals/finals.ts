@@ -1,6 +1,5 @@
 /** The final comparison: a few kernels of any formats, one at a time on the device, in several passes. */
 
-import type { Built } from '../../../api/built/built.ts'
 import type { Kernel } from '../../../api/kernels/kernel.ts'
 import { SptError } from '../../../ast/diagnostics/diagnostic.ts'
 import { Random } from '../../../run/bind/sources/random-tensors.ts'
@@ -50,7 +49,7 @@ export async function compareKernels(
   kernels: readonly Contender[],
   { seed, signal: stop, seconds, onTurn }: ComparisonOptions,
 ): Promise<readonly (Outcome | null)[]> {
-  const ending = new Ending({ signal: stop, seconds, graceSeconds: GRACE_MS / 1000 })
+  using ending = new Ending({ signal: stop, seconds, graceSeconds: GRACE_MS / 1000 })
   const { signal, late } = ending
   const random = new Random(seed)
   const samples = kernels.map((): number[] => [])
@@ -62,27 +61,23 @@ export async function compareKernels(
     status: 'measured',
     timing: summarizeSamples(samples[k]!),
   })
-  try {
-    for (let pass = 0; pass < PASSES; pass++) {
-      const remaining = [...kernels.keys()].filter((k) => !outcomes[k])
-      // The first pass uses the order of the search, because there may be no time for all kernels.
-      for (const k of pass === 0 ? remaining : shuffled(remaining, () => random.next())) {
-        if (signal.aborted && (pass > 0 || late.aborted || !isShort)) break
-        const fastestTime = fastestTimeOf(samples, kernels)
-        const rejection = rejectIfSlow(kernels[k]!, fastestTime)
-        if (rejection) {
-          outcomes[k] = rejection
-          continue
-        }
-        onTurn?.(k)
-        const outcome = await unlessAborted(late, () => measureContender(evaluator, kernels[k]!, late))
-        if (outcome?.status === 'measured') samples[k]!.push(...outcome.timing.samples)
-        else if (outcome) outcomes[k] = outcome
+  for (let pass = 0; pass < PASSES; pass++) {
+    const remaining = [...kernels.keys()].filter((k) => !outcomes[k])
+    // The first pass uses the order of the search, because there may be no time for all kernels.
+    for (const k of pass === 0 ? remaining : shuffled(remaining, () => random.next())) {
+      if (signal.aborted && (pass > 0 || late.aborted || !isShort)) break
+      const fastestTime = fastestTimeOf(samples, kernels)
+      const rejection = rejectIfSlow(kernels[k]!, fastestTime)
+      if (rejection) {
+        outcomes[k] = rejection
+        continue
       }
-      for (const k of slowKernels(samples)) outcomes[k] ??= measuredOutcome(k)
+      onTurn?.(k)
+      const outcome = await unlessAborted(late, () => measureContender(evaluator, kernels[k]!, late))
+      if (outcome?.status === 'measured') samples[k]!.push(...outcome.timing.samples)
+      else if (outcome) outcomes[k] = outcome
     }
-  } finally {
-    ending.clear()
+    for (const k of slowKernels(samples)) outcomes[k] ??= measuredOutcome(k)
   }
   return kernels.map((_, k) => outcomes[k] ?? (samples[k]!.length > 0 ? measuredOutcome(k) : null))
 }
@@ -142,27 +137,15 @@ export async function measureContender(
   signal?: AbortSignal,
 ): Promise<Outcome> {
   try {
-    const compiled = await (routine ? routine.compile() : evaluator.compile(kernel, signal))
+    using compiled = await (routine ? routine.compile() : evaluator.compile(kernel, signal))
     const steps = JSON.stringify(kernel.toJSON())
-    try {
-      const verification = await evaluator.bench.verify(
-        compiled,
-        routine ? `${routine.name} ${steps}` : steps,
-        signal,
-      )
-      if ('wrong' in verification) return verification.wrong
-      try {
-        const { prepared } = verification
-        return (
-          (await evaluator.bench.warmUp(prepared, signal)) ??
-          (await evaluator.bench.measure([prepared], PASS_EFFORT, signal))[0]!
-        )
-      } finally {
-        verification.prepared.free()
-      }
-    } finally {
-      compiled.release()
-    }
+    const { bench } = evaluator
+    const verification = await bench.verify(compiled, routine ? `${routine.name} ${steps}` : steps, signal)
+    if ('wrong' in verification) return verification.wrong
+    using prepared = verification.prepared
+    return (
+      (await bench.warmUp(prepared, signal)) ?? (await bench.measure([prepared], PASS_EFFORT, signal))[0]!
+    )
   } catch (e) {
     return outcomeOf(e)
   }
@@ -231,20 +214,17 @@ export async function confirm(
   const start = performance.now()
   const isOver = (): boolean => signal?.aborted === true || performance.now() - start > limitMs
   const round = async (n: number): Promise<number> => {
-    const compiled: Built[] = []
-    try {
-      // Compiled anew as well, because hosts generate different code for the same source.
-      for (const kernel of [winner, standard]) compiled.push(await evaluator.compile(kernel, signal))
-      const times = await evaluator.bench.measureFresh(
-        n % 2 === 0 ? compiled : compiled.toReversed(),
-        seed + n,
-        signal,
-      )
-      const [winnerTime, standardTime] = n % 2 === 0 ? times : times.toReversed()
-      return winnerTime! / standardTime!
-    } finally {
-      for (const c of compiled) c.release()
-    }
+    // Compiled anew as well, because hosts generate different code for the same source.
+    using first = await evaluator.compile(winner, signal)
+    using second = await evaluator.compile(standard, signal)
+    const compiled = [first, second]
+    const times = await evaluator.bench.measureFresh(
+      n % 2 === 0 ? compiled : compiled.toReversed(),
+      seed + n,
+      signal,
+    )
+    const [winnerTime, standardTime] = n % 2 === 0 ? times : times.toReversed()
+    return winnerTime! / standardTime!
   }
   try {
     return (await unlessAborted(signal, () => confirmByRounds(name, round, isOver))) ?? null

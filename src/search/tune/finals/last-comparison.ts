@@ -173,17 +173,9 @@ interface KernelExplanation {
 
 async function explainKernel(evaluator: Evaluator, kernel: Kernel): Promise<KernelExplanation> {
   try {
-    const compiled = await evaluator.compile(kernel)
-    try {
-      const prepared = await evaluator.bench.data.bind(compiled)
-      try {
-        return { explanation: await prepared.explain({ time: false }) }
-      } finally {
-        prepared.free()
-      }
-    } finally {
-      compiled.release()
-    }
+    using compiled = await evaluator.compile(kernel)
+    using prepared = await evaluator.bench.data.bind(compiled)
+    return { explanation: await prepared.explain({ time: false }) }
   } catch (e) {
     return { unexplained: outcomeOf(e) }
   }
