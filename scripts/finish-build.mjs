@@ -56,18 +56,32 @@ const { openCache } = await import(pathToFileURL(join(dist, 'src/cache/disk-cach
 const { treesIn } = await import(pathToFileURL(join(dist, 'src/io/package/program-trees.js')).href)
 const { parse } = await import(pathToFileURL(join(dist, 'src/schedule/steps/language.js')).href)
 const shipped = treesIn([openCache(trees, 'tree')], BUILD)
-for (const folder of ['kernels', 'data/choices'])
-  for (const file of readdirSync(join(root, folder), { recursive: true, encoding: 'utf8' })) {
-    if (!file.endsWith('.spt')) continue
-    const source = { name: file, text: readFileSync(join(root, folder, file), 'utf8') }
-    await shipped.store(source, parse(source))
-  }
+const programFiles = ['kernels', 'data/choices'].flatMap((folder) =>
+  readdirSync(join(root, folder), { recursive: true, encoding: 'utf8' })
+    .filter((file) => file.endsWith('.spt'))
+    .map((file) => `${folder}/${file}`),
+)
+for (const file of programFiles) {
+  const source = { name: file, text: readFileSync(join(root, file), 'utf8') }
+  await shipped.store(source, parse(source))
+}
 
 /** The name of the build, instead of none. */
 const withName = {
   name: 'name of the build',
   setup: ({ onLoad }) =>
     onLoad({ filter: /src\/cache\/build\.ts$/ }, () => ({ contents: readFileSync(named, 'utf8') })),
+}
+/** One import for each program of the package, instead of none. */
+const withPrograms = {
+  name: 'programs of the package',
+  setup({ onLoad }) {
+    const imports = programFiles.map((file) => `'${file}': () => import('${join(root, file)}')`)
+    onLoad({ filter: /src\/io\/package\/package-modules\.ts$/ }, () => ({
+      contents: `export const PROGRAMS = { ${imports.join(', ')} }`,
+    }))
+    onLoad({ filter: /\.spt$/ }, ({ path }) => ({ contents: readFileSync(path, 'utf8'), loader: 'text' }))
+  },
 }
 
 /**
@@ -118,7 +132,9 @@ const shared = {
   external: ['unplugin', 'koffi', 'webgpu', 'libsql', '@resvg/resvg-wasm'],
   minifyWhitespace: true,
   minifySyntax: true,
-  plugins: [withName, suites, libraries],
+  // immer reads it, and pages without a bundler have no `process`.
+  define: { 'process.env.NODE_ENV': '"production"' },
+  plugins: [withName, withPrograms, suites, libraries],
   logLevel: 'warning',
 }
 /** One file for each entry, and chunks of the modules that several entries import. */

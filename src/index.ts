@@ -6,7 +6,7 @@ import { checkLoadOptions, isPath, loadWith, textOf } from './api/programs/progr
 import { type Diagnostic, failWith, type Source } from './ast/diagnostics/diagnostic.ts'
 import { type RenderOptions, render as renderAll } from './ast/diagnostics/render.ts'
 import { type ReadText, refuseImport, rooted } from './ast/imports/resolve-imports.ts'
-import { inPackage } from './ast/imports/resolve-path.ts'
+import { inPackage, PACKAGE } from './ast/imports/resolve-path.ts'
 import { createCpuDevice } from './runtime/cpu/device.ts'
 import type { Device } from './runtime/device.ts'
 import { createWebGpuDevice, shareGpuDevice } from './runtime/webgpu/open.ts'
@@ -50,15 +50,16 @@ export type { CoordTensor, DenseTensor, StoredTensor, Tensor, ValueArray } from 
 export type * as types from './types.ts'
 
 /**
- * Loads a program: its text, or a path that `read` (default: `fetch`) gives the text of. What it imports comes through
- * `read` too, files of the package (`sparsetile/…`) among it; without one a text imports nothing.
+ * Loads a program from its text or a path. `read` returns the text of a path; by default, files of the package (`sparsetile/…`) are
+ * loaded as modules, and others by `fetch`. A text without `read` imports only files of the package.
  * @throws SptError with every error found; `render` prints it
  */
 export async function load(given: TextOrUrl, options: LoadOptions = {}): Promise<SptProgram> {
   checkLoadOptions(options, {})
   const { read, root } = options
   const textOrPath = textOf(given)
-  const imports: ReadText = read ?? (isPath(textOrPath) ? fetchText : async (path) => refuseImport(path))
+  const ofText: ReadText = async (path) => (inPackage(path) ? packageText(path) : refuseImport(path))
+  const imports: ReadText = read ?? (isPath(textOrPath) ? fetchText : ofText)
   return loadWith(textOrPath, options, {
     files: read ?? fetchText,
     imports: root === undefined ? imports : rooted(root, imports),
@@ -83,11 +84,18 @@ export function render(
   return renderAll(diagnostics, sources, options)
 }
 
+/** Reads a file of the package, `sparsetile/kernels/formats.spt`, from the modules of the package. @throws SptError `import/unreadable` */
+async function packageText(path: string): Promise<string> {
+  const { PROGRAMS } = await import('./io/package/package-modules.ts')
+  const program = PROGRAMS[path.slice(PACKAGE.length)]
+  if (program) return (await program()).default
+  return failWith('import/unreadable', `\`${path}\` is not a program of the package`, {
+    hint: 'see the kernels/ folder of the package for the paths; load(text, { read }) reads other files',
+  })
+}
+
 async function fetchText(path: string): Promise<string> {
-  if (inPackage(path))
-    failWith('import/unreadable', `\`${path}\` is a file of the package, which a browser cannot load`, {
-      hint: 'pass a `read` function: load(text, { read })',
-    })
+  if (inPackage(path)) return packageText(path)
   const response = await fetch(path)
   if (!response.ok) throw new Error(`${response.status} ${response.statusText}`)
   return response.text()

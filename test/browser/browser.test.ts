@@ -10,6 +10,9 @@ import { Browser } from './chromium.ts'
 
 const root = new URL('../../', import.meta.url)
 
+/** Where docs/start/tag.html finds the package. */
+const INSTALLED = '/start/node_modules/sparsetile/'
+
 /** The page's module, and the kernels it asks for. */
 async function serve(): Promise<Server> {
   const { outputFiles } = await build({
@@ -34,7 +37,9 @@ async function serve(): Promise<Server> {
           ? ['text/javascript', outputFiles[0]!.text]
           : /^\/(?:kernels\/[a-z/-]+\.spt|data\/choices\/\w+\.spt)$/.test(path)
             ? ['text/plain', readFileSync(new URL(`.${path}`, root), 'utf8')]
-            : [typeOf(path), start.get(path)]
+            : path.startsWith(INSTALLED)
+              ? ['text/javascript', readFileSync(new URL(path.slice(INSTALLED.length), root), 'utf8')]
+              : [typeOf(path), start.get(path)]
     response.writeHead(body === undefined ? 404 : 200, { 'content-type': type }).end(body)
   })
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
@@ -57,7 +62,7 @@ async function startFiles(): Promise<ReadonlyMap<string, string>> {
           name: 'package',
           setup(api) {
             api.onResolve({ filter: /^sparsetile(?:\/|$)/ }, ({ path }) => ({
-              path: at(path === 'sparsetile' ? 'src/index.ts' : path.slice('sparsetile/'.length)),
+              path: at(path === 'sparsetile' ? 'dist/lib/index.js' : path.slice('sparsetile/'.length)),
             }))
             api.onResolve({ filter: /^\.\/spmv\.spt$/ }, ({ path }) => ({ path, namespace: 'page' }))
             api.onLoad({ filter: /./, namespace: 'page' }, () => ({
@@ -76,14 +81,11 @@ async function startFiles(): Promise<ReadonlyMap<string, string>> {
     })
     return outputFiles[0]!.text
   }
-  const library = await bundle("export * from 'sparsetile'")
   return new Map([
     ...files,
     ...filesOf('docs/lessons/12-web-page.md', 'lesson'),
-    ['/start/bundle.js', await bundle(files.get('/start/main.js')!)],
-    ['/start/sparsetile.js', library],
-    ['/lesson/sparsetile.js', library],
-    ['/start/formats.spt', readFileSync(at('kernels/formats.spt'), 'utf8')],
+    ['/start/out/main.js', await bundle(files.get('/start/main.js')!)],
+    ['/lesson/sparsetile.js', await bundle("export * from 'sparsetile'")],
   ])
 }
 
