@@ -62,6 +62,7 @@ export const ROOMS = {
   'run/bind': [...IR, 'columns', 'levels', 'formats', 'storage', 'reference'],
   run: [
     ...IR,
+    'columns',
     'formats',
     'storage',
     'reference',

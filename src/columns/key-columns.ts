@@ -1,6 +1,6 @@
 /** Key columns of sorts: maximum, normalisation, and starts of runs. */
 import { HIGHEST } from '../analysis/integers/interval.ts'
-import { allocate, ascending, checkAllocation } from './allocate.ts'
+import { allocate, ascending, checkAllocation, gather } from './allocate.ts'
 import { lexicographic } from './lexicographic-sort.ts'
 
 /** The maximum, at least 0. */
@@ -61,7 +61,7 @@ export function sameColumn(x: Int32Array | null | undefined, y: Int32Array | nul
 /** The order in which equal entries are adjacent, stable (`null`: the given one), and the starts of their runs. */
 function sortIntoRuns(columns: readonly Int32Array[]) {
   const { order, columns: sorted } = lexicographic(columns, columns.map(largest))
-  return { order, begins: changes(sorted) }
+  return { order, columns: sorted, begins: changes(sorted) }
 }
 
 /** The number of preceding entries equal to each one. */
@@ -93,6 +93,23 @@ export function uniqueTuples(columns: readonly Int32Array[]): {
   const indexOfEntry = allocate(runStarts.length, 'entries')
   for (let k = 0; k < entries.length; k++) indexOfEntry[entries[k]!] = k
   return { entries, indexOf: first.map((e) => indexOfEntry[e]!) }
+}
+
+/** The distinct tuples in lexicographic order (all tuples if `apart`), and the index of each entry's tuple among these. */
+export function rankedTuples(
+  columns: readonly Int32Array[],
+  apart = false,
+): { readonly columns: readonly Int32Array[]; readonly rank: Int32Array } {
+  const { order, columns: sorted, begins } = sortIntoRuns(columns)
+  const rank = allocate(begins.length, 'coordinates')
+  let count = 0
+  for (let s = 0; s < rank.length; s++) {
+    count += apart ? 1 : begins[s]!
+    rank[order ? order[s]! : s] = count - 1
+  }
+  if (count === rank.length) return { columns: sorted, rank }
+  const kept = ascending(rank.length, 'coordinates').filter((s) => begins[s] === 1)
+  return { columns: sorted.map((c) => gather(c, kept)), rank }
 }
 
 /** Counting distinct numbers with a mark for each that has occurred. */

@@ -1,6 +1,7 @@
 /** Comparison of an output with the reference: each element must be within the error bound that the reference computes. */
 
 import { SptError } from '../../ast/diagnostics/diagnostic.ts'
+import { rankedTuples } from '../../columns/key-columns.ts'
 import type { Kernel1 } from '../../ir/coordinates/stage1.ts'
 import { declaredMonoids } from '../../ir/coordinates/stage1-tree.ts'
 import { getOrAdd } from '../../ir/memoize.ts'
@@ -10,7 +11,6 @@ import { type MonoidLaws, monoidLaws } from '../../reference/evaluation/monoid-l
 import { type RefResult, type RefSample, reductions } from '../../reference/index.ts'
 import { decoder, type Tensor } from '../../storage/tensor.ts'
 import { referenceInputs } from '../bind/results/reference-inputs.ts'
-import { ranked } from '../bind/sources/coordinate-sources.ts'
 import { Random } from '../bind/sources/random-tensors.ts'
 import type { Bound } from '../bind/types.ts'
 
@@ -136,7 +136,7 @@ function pairEntries(
   want: Extract<RefResult, { kind: 'sparse' }>,
 ): Int32Array | string | null {
   if (coords.every((column, d) => column.every((c, e) => c === want.coords[d]![e]))) return null
-  const [ours, theirs] = [ranked(coords, true), ranked(want.coords, true)]
+  const [ours, theirs] = [rankedTuples(coords, true), rankedTuples(want.coords, true)]
   const at = theirs.columns[0]!.findIndex((_, e) =>
     theirs.columns.some((column, d) => column[e] !== ours.columns[d]![e]),
   )

@@ -2,6 +2,7 @@
 import { failWith, invariant } from '../../../ast/diagnostics/diagnostic.ts'
 import { runSync } from '../../../ast/work.ts'
 import { allocate } from '../../../columns/allocate.ts'
+import { rankedTuples } from '../../../columns/key-columns.ts'
 import { chainTo } from '../../../ir/coordinates/axis.ts'
 import type { Buffer1, Kernel1 } from '../../../ir/coordinates/stage1.ts'
 import { toCoords } from '../../../storage/entries/stored-coords.ts'
@@ -16,7 +17,7 @@ import {
   inOrder,
   storedAxis,
 } from '../bind-plan.ts'
-import { extentsOf, fullColumns, ranked } from '../sources/coordinate-sources.ts'
+import { extentsOf, fullColumns } from '../sources/coordinate-sources.ts'
 import { EntryList, united } from '../sources/entry-list.ts'
 import { remapSources } from '../sources/remap-entries.ts'
 import type { Bound, Route } from '../types.ts'
@@ -121,7 +122,7 @@ function routeOfLists(t: CallerTensor, input: RouteInput): Route | null {
   const union = united(from, t.axes, () => apart)
   const entries = new Map(from.map((s) => [s, union.positionsOf(s, null)]))
   // Each position of ready-made arrays is an element, even if coordinates repeat.
-  const { columns, rank } = ranked(union.columns, ready !== undefined || apart)
+  const { columns, rank } = rankedTuples(union.columns, ready !== undefined || apart)
   return {
     columns,
     parts: mine.map((p) => {

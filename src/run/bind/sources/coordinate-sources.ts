@@ -1,8 +1,7 @@
 /** Sources of coordinates: bound and random tensors as columns over the caller's axes. */
 import { invariant } from '../../../ast/diagnostics/diagnostic.ts'
-import { allocate, ascending, gather } from '../../../columns/allocate.ts'
-import { largest } from '../../../columns/key-columns.ts'
-import { lexicographic } from '../../../columns/lexicographic-sort.ts'
+import { allocate, ascending } from '../../../columns/allocate.ts'
+import { rankedTuples } from '../../../columns/key-columns.ts'
 import { chainTo, hasWidth, isStored, type StoredAxis } from '../../../ir/coordinates/axis.ts'
 import type { Kernel1 } from '../../../ir/coordinates/stage1.ts'
 import { knownValue } from '../../../storage/build-storage.ts'
@@ -150,7 +149,7 @@ export function fullColumns(
     const keeps = (p: EntryList): boolean =>
       separatesDuplicates(p.source.axes.map((x) => storedAxis(axes, x)))
     const union = united(from, chain, keeps)
-    groups.push({ names: chain, columns: ranked(union.columns, from.some(keeps)).columns })
+    groups.push({ names: chain, columns: rankedTuples(union.columns, from.some(keeps)).columns })
   }
   if (groups.length === 1) return over.map((a) => groups[0]!.columns[groups[0]!.names.indexOf(a)]!)
   const total = groups.reduce((n, g) => n * (g.columns[0]?.length ?? 0), 1)
@@ -167,27 +166,4 @@ export function fullColumns(
     })
   }
   return over.map((a) => byName.get(a)!)
-}
-
-/** Returns the distinct rows in lexicographic order (or all rows if `apart`), and the index of each entry's row. */
-export function ranked(
-  columns: readonly Int32Array[],
-  apart = false,
-): {
-  readonly columns: readonly Int32Array[]
-  readonly rank: Int32Array
-} {
-  const { order, columns: sorted } = lexicographic(columns, columns.map(largest))
-  const n = sorted[0]!.length
-  const kept = allocate(n, 'coordinates')
-  const rank = allocate(n, 'coordinates')
-  let count = 0
-  for (let s = 0; s < n; s++) {
-    let same = s > 0 && !apart
-    for (let k = 0; same && k < sorted.length; k++) same = sorted[k]![s] === sorted[k]![s - 1]
-    if (!same) kept[count++] = s
-    rank[order ? order[s]! : s] = count - 1
-  }
-  if (count === n) return { columns: sorted, rank }
-  return { columns: sorted.map((c) => gather(c, kept.subarray(0, count))), rank }
 }
