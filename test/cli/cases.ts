@@ -428,6 +428,8 @@ export const CASES: Readonly<Record<string, string>> = {
   'prune with two limits of a layer':
     'prune {two.safetensors} --pattern ew --sparsity 0.5 --limit W=0.5 --limit W=0.6',
   'prune with a layer that is not there': 'prune {two.safetensors} --pattern ew --sparsity 0.5 --exclude w',
+  'prune with a limit of a tensor that is no layer':
+    'prune {two.safetensors} --pattern ew --sparsity 0.5 --limit b=0.5',
   'prune with all layers excluded': 'prune {two.safetensors} --pattern ew --sparsity 0.5 --exclude *',
   'prune by a norm that is none':
     'prune {two.safetensors} --pattern tw --granularity 2 --sparsity 0.5 --normalise lenght',

@@ -24,6 +24,8 @@ test('measures on a device, and writes JSON', async () => {
     'ceilings  not measured for JavaScript: so there are no percentages and no bounds (spt calibrate --device cpu measures them)\n',
   )
   expect(out).not.toMatch(/^ *bound/m)
+  // All threads are counted.
+  expect(out).not.toContain('estimated')
   const e = JSON.parse(readFileSync(path, 'utf8')) as Explanation
   expect([e.kernel, e.device, e.sizes]).toEqual(['mul', 'cpu', { m: 3, n: 4, d: 3, alpha: 2 }])
   expect(e.total.operations.scalar).toBe(28)

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest'
 import { parseProgram } from '../../src/api/programs/program.ts'
 import { verifyPass } from '../../src/api/stages/stage-verifier.ts'
 import { interpret } from '../../src/interpret/stage2.ts'
-import { print2 } from '../../src/ir/print/print-stage2.ts'
+import { print2, print3 } from '../../src/ir/print/print-stage2.ts'
 import type { LoopStep } from '../../src/schedule/steps/step-data.ts'
 import { verify2 } from '../../src/verifiers/stage2.ts'
 import { diagnosticOf } from '../support/refusal.ts'
@@ -23,7 +23,7 @@ describe('an instruction is accepted', () => {
     expect(text).toContain('for ir in 0..8  @multiply')
     expect(text).toContain('alloc Cr: f32[8, 8] c_tile')
     verify2(k.compilation.loops)
-    k.compilation.observe(verifyPass)
+    expect(print3(k.compilation.observe(verifyPass))).toMatch(/^ +instr multiply .*Cr/m)
   })
 
   test('with swapped factors, and for a single thread', () => {

@@ -230,6 +230,18 @@ describe('the page', () => {
     wellFormed(body(tuneReport({ ...result, trials, finalists: finals, best, ceilings: CEILINGS })))
   })
 
+  test('a search without a measurement says so, and tensors have their share of elements', () => {
+    const trials = result.trials.map((t) => ({
+      ...t,
+      outcome: { status: 'failed', code: 'a/b', message: '' } as const,
+    }))
+    expect(shown(tuneReport({ ...result, trials }))).toContain('No trial was measured.')
+    const html = shown(tuneReport(result))
+    expect(html).not.toContain('No trial was measured.')
+    // 30 of 8 × 9 elements.
+    expect(html).toMatch(/8 × 9, \w+, 30 stored \(41[.\d]* %\)/)
+  })
+
   const texts = fc.string({
     unit: fc.constantFrom(...' <>&"\'`/*ab1_.{}|é🌍\u0001'),
     minLength: 1,

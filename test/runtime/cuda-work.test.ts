@@ -217,6 +217,8 @@ describe('streams', () => {
     const [start, end] = [device.event(), device.event()]
     expect(await codeOf(() => end.since(start))).toBe('device/not-recorded')
     stream.record(start)
+    expect(await codeOf(() => end.since(start))).toBe('device/not-recorded')
+    expect(await codeOf(() => start.since(end))).toBe('device/not-recorded')
     graph.launch(stream)
     graph.launch(stream)
     stream.record(end)

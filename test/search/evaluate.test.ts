@@ -5,6 +5,7 @@ import { afterEach, beforeAll, describe, expect, test, vi } from 'vitest'
 import { flatInputs } from '../../src/api/inputs/flat-inputs.ts'
 import { coords, type Device, type Kernel, load, SptError } from '../../src/node.ts'
 import { EvaluationThreads } from '../../src/search/evaluate/evaluation-threads.ts'
+import { referenceExtent } from '../../src/search/evaluate/reference-extent.ts'
 import { space } from '../../src/search/spaces/function-space.ts'
 import type { Outcome } from '../../src/search/types.ts'
 import { Workspace } from '../../src/search.ts'
@@ -224,6 +225,19 @@ describe('the reference, in a worker thread', () => {
     const extent = await e.bench.extent()
     expect(e.bench.data.referenceResults(extent)).toEqual(here.referenceResults(extent))
   })
+})
+
+test('the reference computes all results where visits suffice, otherwise as many rows as they do', async () => {
+  const { device } = await countedDevice()
+  const m = 60
+  const rows = Array.from({ length: m }, (_, i) => i)
+  const A = coords([m, m], [rows, rows], rows)
+  const of = (visits: number) =>
+    referenceExtent(new Workspace(device, kernel, { tensors: { A }, params: { d: 5 }, seed: 3 }), 1, visits)
+  // An element in each row, and five columns: 300 visits of elements.
+  expect(of(600).sample).toBeUndefined()
+  expect(of(299)).toMatchObject({ sample: { count: 30 } })
+  expect(of(149)).toMatchObject({ sample: { count: 1 } })
 })
 
 test('lowering that takes too long fails, and the next does not', async () => {

@@ -1,6 +1,7 @@
 /** Spaces that functions describe, and what is asked of spaces that have no point, or too many. */
 import { describe, expect, test } from 'vitest'
 import { load } from '../../src/node.ts'
+import { rankingOrigin, registerPredictor } from '../../src/search/ranking/origin.ts'
 import { formatChoices } from '../../src/search/spaces/format-choices.ts'
 import {
   checkPoint,
@@ -28,6 +29,11 @@ schedule product.inner(most = 4) choose by search {
 schedule product.outer choose by search {
   wide from 2 to 4 by 2
   use inner(wide) or inner(wide * 2) or refused(wide)
+}
+schedule product.unequal choose by search {
+  a from 1 to 4
+  b from 1 to 4 where (b > a + 1)
+  use tiled(b, a)
 }
 schedule product.asking choose by search {
   b in 1, 2, 4 where (m % b == 0 and cuda)
@@ -172,6 +178,19 @@ describe('a text', () => {
     expect((new Function('base', `return ${text}`)(kernel) as K).trace).toEqual(tiled.trace)
     expect(scheduleText(kernel, 'nothing')).toBe('schedule product.nothing {}\n')
     expect(refusal(() => scheduleText(kernel, 'no name')).code).toBe('api/argument')
+  })
+
+  test('offers the values of a number for which its condition holds', async () => {
+    const unequal = await kernel.space('unequal').bind('cpu')
+    const values = (a: number) => unequal.next({ a })?.values
+    expect([1, 2, 3].map(values)).toEqual([[3, 4], [4], []])
+  })
+
+  test('is described to threads that rank its points by its name and arguments', async () => {
+    const predict = () => ({ milliseconds: 1 }) as never
+    registerPredictor(predict, () => ({ kind: 'cpu', model: {}, data: {} }) as never)
+    const inner = await kernel.space('inner', 2).bind('cpu')
+    expect(rankingOrigin(inner, predict)?.space).toMatchObject({ of: 'text', name: 'inner' })
   })
 
   test('reports missing inputs, and spaces without a point', async () => {

@@ -161,6 +161,28 @@ test('exhaustive enumerates a space in the order of its values, or of the prior'
   )
 })
 
+test.each(['evolutionary', 'surrogate'])('%s learns which values are fast', (name) => {
+  const values = [0, 1, 2, 3]
+  const space: PointSpace = {
+    name: 'sum',
+    next(partial) {
+      const k = Object.keys(partial).length
+      return k === 8 ? null : { name: `d${k}`, values, ordered: true }
+    },
+  }
+  const cost = (p: Point): number => 1 + Object.values(p).reduce<number>((n, v) => n + Number(v), 0)
+  const strategy = strategyNamed(name)(space, { seed: 5 })
+  const costs: number[] = []
+  for (let k = 0; k < 80; k++) {
+    const some = strategy.ask(1)
+    costs.push(...some.map(cost))
+    strategy.tell(some.map((point) => ({ point, outcome: measured(cost(point)) })))
+  }
+  // Points that are drawn cost 13 on average.
+  const late = costs.slice(-20)
+  expect(late.reduce((a, b) => a + b) / late.length).toBeLessThan(8)
+})
+
 test('a long search without a legal point is rejected, not continued for ever', async () => {
   const digits = Array.from({ length: 10 }, (_, v) => v)
   const space: PointSpace = {

@@ -3,6 +3,7 @@ import { runSync } from '../../src/ast/work.ts'
 import { type Column, ENTRY, type Engine, Frame } from '../../src/columns/column-engine.ts'
 import { binary, load, variable } from '../../src/ir/expressions/expr.ts'
 import { boundsIn } from '../../src/storage/columns/expression-bounds.ts'
+import { uncheckedReads } from '../../src/storage/columns/table-reads.ts'
 import { HOST } from '../../src/storage/engines/host/engine.ts'
 import { valuesOf } from '../../src/storage/engines/host/map-reduce.ts'
 
@@ -83,4 +84,16 @@ it('bounds a full table by its last coordinate, and reads beyond it by the fill 
     [0, 4],
   ] as const)
     expect(bounds(lo, hi)).toMatchObject({ lo: 0, hi: 4 })
+})
+
+it('reads of a list over an axis are unchecked unless the list is as long as the axis', () => {
+  const frame = new Frame(HOST, 1, new Map())
+  const list = { name: 't', values: Int32Array.of(0, 2, 5) }
+  const unchecked = (extent: number) =>
+    uncheckedReads(
+      Object.assign(frame, { lists: new Map([['t', list]]) }),
+      [load('t', [variable('p')], 'index')],
+      { extents: new Map([['p', extent]]), inFrame: (e) => e },
+    ).length
+  expect([1, 3, 4].map(unchecked)).toEqual([0, 0, 1])
 })
