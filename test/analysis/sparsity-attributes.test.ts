@@ -1,5 +1,6 @@
 /** Attributes of kernels as users write them; and data that show why others have none. */
 import { describe, expect, test } from 'vitest'
+import { sparseInputsOf } from '../../src/analysis/sparsity/writes.ts'
 import { parseProgram } from '../../src/api/programs/program.ts'
 import { SptError } from '../../src/ast/diagnostics/diagnostic.ts'
 import { createCpuDevice } from '../../src/runtime/cpu/device.ts'
@@ -361,4 +362,21 @@ test('steps are printed and replayed', () => {
   expect(k.replay(JSON.parse(JSON.stringify(masked.toJSON()))).show(1)).toBe(masked.show(1))
   expect(masked.undo().show(1)).toBe(k.show(1))
   expect(() => k.mask('score', 'M').mask('score', 'K')).not.toThrow(SptError)
+})
+
+test('sparse inputs are those that a kernel reads', () => {
+  const names = sparseInputsOf(
+    parseProgram(`kernel k(m: size, n: size) {
+      axis i = dense_fixed(m)
+      axis j = sparse_variable(i, n)
+      buffer A: f32[i, j] in
+      buffer D: f32[i] in
+      buffer U: f32[i, j] in
+      buffer T: f32[i, j] local
+      buffer B: f32[i, j] out
+      iterate a [i, j] as SS { T[i, j] = A[i, j] * D[i] }
+      iterate b [i, j] as SS { B[i, j] = T[i, j] + 1.0 }
+    }`).kernel().compilation.source,
+  ).map((b) => b.name)
+  expect(names).toEqual(['A'])
 })

@@ -134,6 +134,9 @@ describe('resident tensors', () => {
       message: 'resident tensor A cannot be an object',
       expected: "the result of convertForKernel(kernel, 'A', …)",
     })
+    // Of two formats the one in which the kernel stores it.
+    const again = await (await load(TEXT)).kernel('sum').as('A', 'csr').as('A', 'panels', 2, 2).build(host)
+    expect(storageFormat(again, 'A').text).toBe(storageFormat(sum!, 'A').text)
   })
 
   test('an object of another class is named', async () => {

@@ -131,6 +131,13 @@ describe('rejections', () => {
     from.free()
   })
 
+  test('parts in which a coordinate lies are named with what they are', async () => {
+    const [, , text] = CASES.find(([, code]) => code === 'format/overlap')!
+    const message = (t: string) => messageOf(() => convertTensor(T, written(t), givenFor(T.shape)))
+    expect(await message(text)).toMatch(/: a \(a = csr\) and b \(b = csr\)$/)
+    expect(await message(text.replace('a = ', ''))).toMatch(/: csr and b \(b = csr\)$/)
+  })
+
   test('a conversion and its result leave no memory behind', async () => {
     const { bytes } = queueOf(device)
     const from = await uploadResident(device, T)
