@@ -10,6 +10,7 @@ import { allAxesOf, callerTensor, isStructured } from '../../run/bind/bind-plan.
 import { bindingOf } from '../../run/bind/binding-names.ts'
 import { givenOperands } from '../../run/bind/format-inputs.ts'
 import { tensorOf } from '../../run/bind/results/gather-results.ts'
+import { originOf } from '../../schedule/coordinates/as/name-collisions.ts'
 import { checkOrder } from '../../storage/convert.ts'
 import type { Column, DevicePart, ResidentParts, ResidentTensor } from '../../storage/engines/device/index.ts'
 import { checkNotFreed } from '../../storage/engines/device/index.ts'
@@ -93,11 +94,9 @@ function withShape(
  * Returns the only `as` step that stores a tensor. Throws SptError `convert/no-format` if there is not exactly one, `bind/unknown-name`.
  */
 export function reformatOf(kernel: Kernel1, tensor: string) {
-  for (const reformat of kernel.reformats) {
-    const buffer = reformat.buffers.find((b) => b.name === tensor)
-    const there = buffer?.parts.every((p) => kernel.buffers.some((b) => b.name === p))
-    if (buffer && there) return { reformat, parts: buffer.parts }
-  }
+  const own = kernel.reformats.filter((r) => r.buffers.some((b) => originOf(kernel, b.name) === tensor))
+  const parts = own[0]?.buffers.find((b) => b.name === tensor)?.parts
+  if (own.length === 1 && parts) return { reformat: own[0]!, parts }
   tensorOf(kernel, tensor)
   return failAs('convert/no-format', {
     message: `${kernel.name} stores ${tensor} in its declared format, or converts the tensor more than once`,
