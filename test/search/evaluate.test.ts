@@ -233,7 +233,7 @@ test('the reference computes all results where visits suffice, otherwise as many
   const rows = Array.from({ length: m }, (_, i) => i)
   const A = coords([m, 1000], [rows, rows], rows)
   const of = (visits: number) =>
-    referenceExtent(new Workspace(device, kernel, { tensors: { A }, params: { d: 5 }, seed: 3 }), 1, visits)
+    referenceExtent(new Workspace(device, kernel, { A, d: 5 }, { seed: 3 }), 1, visits)
   // An element in each row, and five columns: 300 visits of elements.
   expect(of(600).sample).toBeUndefined()
   expect(of(299)).toMatchObject({ sample: { count: 30 } })
