@@ -4,10 +4,10 @@
  * (`symbolic-interval.ts`).
  */
 import { type Expr, isZero } from '../../ir/expressions/expr.ts'
+import { SIZE_OPERATORS } from '../../ir/expressions/size-expressions.ts'
 import { sameExpr } from '../../ir/expressions/structural-equality.ts'
 import { type ExprType, INT_RANGE, isFloat, isWord, scalarType } from '../../ir/values/dtype.ts'
 import { type BinaryOp, MATH, type MathFn } from '../../ir/values/math.ts'
-import { TRUTH } from '../../ir/values/numeric.ts'
 import { endsOfBits } from './bit-ranges.ts'
 
 const [LOWEST, HIGHEST] = INT_RANGE.i32
@@ -166,7 +166,7 @@ export function intervalsOver<E, R extends Range<E>>(ends: Ends<E, R>) {
       default: {
         if (isPoint(a) && isPoint(b)) return point(combine(op, a.lo, b.lo))
         const values = [least(a.lo), most(a.hi)].flatMap((x) =>
-          [least(b.lo), most(b.hi)].map((y) => TRUTH[op](x, y)),
+          [least(b.lo), most(b.hi)].map((y) => SIZE_OPERATORS[op](x, y)),
         )
         return new Set(values).size === 1 ? point(constant(values[0]!)) : either
       }

@@ -302,6 +302,6 @@ export const constantValue = (e: Expr, place: Span): number => exact(e, () => 0,
 /** Evaluates in exact arithmetic without overflow. Operands of `and` and `or` are evaluated lazily. */
 function exact(e: Expr, look: Lookup, place: Span): number {
   const evaluate = (x: Expr): number =>
-    evaluateNode(x, evaluate, look, withoutDivisionByZero('choose/division', x.span ?? place))
+    evaluateNode(x, evaluate, withoutDivisionByZero('choose/division', x.span ?? place), look)
   return evaluate(e)
 }

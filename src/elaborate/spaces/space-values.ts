@@ -73,7 +73,7 @@ export function partialValue(e: Expr, known: Known): number | undefined {
       if (value === undefined) throw UNKNOWN
       return value
     }
-    return evaluateNode(x, of, look, withoutDivisionByZero('space/division', x.span ?? e.span))
+    return evaluateNode(x, of, withoutDivisionByZero('space/division', x.span ?? e.span), look)
   }
   try {
     return of(e)

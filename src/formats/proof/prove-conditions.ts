@@ -4,10 +4,10 @@ import { constantSum, GivesUp, type Linear, minus, shift } from '../../analysis/
 import { neverNegative } from '../../analysis/integers/non-negative.ts'
 import type { Expr } from '../../ir/expressions/expr.ts'
 import { children } from '../../ir/expressions/expr-tree.ts'
+import { SIZE_OPERATORS } from '../../ir/expressions/size-expressions.ts'
 import { keyOf } from '../../ir/expressions/structural-equality.ts'
 import { isFloat, isWord } from '../../ir/values/dtype.ts'
 import { type CompareOp, isCompare } from '../../ir/values/math.ts'
-import { COMPARE } from '../../ir/values/numeric.ts'
 
 type Literal =
   /** A linear form that is at least 0. */
@@ -126,7 +126,9 @@ function realsContradict(literals: Conjunction): boolean {
     const comparisons = realLiterals.filter((x) => x.key === of)
     const ends = [...ENDS, ...comparisons.map((x) => x.to)].sort((a, b) => a - b)
     const between = ends.slice(1).map((x, k) => x / 2 + ends[k]! / 2)
-    return ![...ends, ...between].some((x) => comparisons.every(({ op, to }) => COMPARE[op](x, to) !== 0))
+    return ![...ends, ...between].some((x) =>
+      comparisons.every(({ op, to }) => SIZE_OPERATORS[op](x, to) !== 0),
+    )
   })
 }
 

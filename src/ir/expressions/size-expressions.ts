@@ -1,10 +1,16 @@
 /** Integer expressions over sizes as plain data: numbers, names, and `[operator, …operands]`. Serialised plans consist of them. */
 
-/** Quotients by 0 are 0. `div` and `mod` round towards minus infinity, `quo` and `rem` towards zero. */
+import type { BinaryOp } from '../values/math.ts'
+
 export type SizeExpr = number | string | readonly [string, ...SizeExpr[]]
 
-/** Operators by name. Values are exact up to 2^53. */
-export const SIZE_OPERATORS: Readonly<Record<string, (a: number, b: number) => number>> = {
+export type Binary = (a: number, b: number) => number
+
+/**
+ * Operators on exact integers, up to 2^53. Quotients by 0 are 0. `div` and `mod` round towards minus infinity, `quo` and
+ * `rem` towards zero. Truth is 1.
+ */
+export const SIZE_OPERATORS: Readonly<Record<BinaryOp | 'neg' | 'not', Binary>> = {
   add: (a, b) => a + b,
   sub: (a, b) => a - b,
   mul: (a, b) => a * b,
@@ -34,6 +40,6 @@ export function evaluateSize(e: SizeExpr, sizes: ReadonlyMap<string, number>): n
   const a = evaluateSize(first!, sizes)
   if (a === undefined) return undefined
   if (op === 'select') return evaluateSize(a !== 0 ? second! : third!, sizes)
-  const b = second === undefined ? 0 : evaluateSize(second, sizes)
-  return b === undefined ? undefined : SIZE_OPERATORS[op]!(a, b) + 0
+  const b = evaluateSize(second ?? 0, sizes)
+  return b === undefined ? undefined : SIZE_OPERATORS[op as BinaryOp](a, b) + 0
 }

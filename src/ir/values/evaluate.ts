@@ -6,10 +6,11 @@
 import { InternalError } from '../../ast/diagnostics/diagnostic.ts'
 import type { Expr, Load, Search, Var } from '../expressions/expr.ts'
 import { perExpr, treeSize } from '../expressions/expr-tree.ts'
+import { SIZE_OPERATORS } from '../expressions/size-expressions.ts'
 import { memoize } from '../memoize.ts'
 import { computeType, isFloat } from './dtype.ts'
 import { isTruth, MATH } from './math.ts'
-import { arithmetic, convert, foldInt, isDivisionOp, mathOf, TRUTH, wrap } from './numeric.ts'
+import { arithmetic, convert, foldInt, isDivisionOp, mathOf, wrap } from './numeric.ts'
 
 type Builtin = Extract<Expr, { kind: 'builtin' }>
 /** Nodes whose value depends on their operands alone. `select`, `and` and `or` are excluded, because they are lazy. */
@@ -69,7 +70,7 @@ export function registerOperation(e: Operator): Operation {
       return e.op === 'not' ? not : (x) => toType(-x)
     }
     case 'binary':
-      if (isTruth(e.op)) return TRUTH[e.op]
+      if (isTruth(e.op)) return SIZE_OPERATORS[e.op]
       return FREQUENT[`${type} ${e.op}`] ?? roundResult(arithmetic(e.op, type))
     case 'call': {
       const f = mathOf(e.fn)
@@ -88,7 +89,7 @@ export function exactOperation(e: Operator): Operation {
       return e.op === 'not' ? not : (x) => -x
     case 'binary': {
       const { op } = e
-      if (isTruth(op)) return TRUTH[op]
+      if (isTruth(op)) return SIZE_OPERATORS[op]
       if (op === 'div' && isFloat(e.dtype)) return (a, b) => a / b
       return (a, b) => foldInt(op, a, b) ?? 0
     }
@@ -116,7 +117,7 @@ export const exactOperationOr =
 export function evaluate(e: Expr, params: Params): number {
   if (treeSize(e) <= MAX_CACHED_SIZE) return compiled(e)(params)
   const variableValue = ({ name }: Var): number => lookUp(params, name)
-  return perExpr<number>((x, operandValue) => evaluateNode(x, operandValue, variableValue, hostOperation))(e)
+  return perExpr<number>((x, operandValue) => evaluateNode(x, operandValue, hostOperation, variableValue))(e)
 }
 
 type Params = ReadonlyMap<string, number>
@@ -139,48 +140,31 @@ const rejectOnHost =
     throw new InternalError(`${kind} cannot be evaluated on the host`)
   }
 
+const ON_HOST = { builtin: rejectOnHost, load: rejectOnHost, search: rejectOnHost }
+
 const compiled = memoize((e: Expr) =>
   compileExpr<Params>(e, {
+    ...ON_HOST,
     variable:
       ({ name }) =>
       (params) =>
         lookUp(params, name),
-    builtin: rejectOnHost,
-    load: rejectOnHost,
-    search: rejectOnHost,
     operation: hostOperation,
   }),
 )
 
-/** The exact value of one node; operands that do not affect the result are not evaluated. */
-export function evaluateNode(
+/** The value of one node; operands that do not affect the result are not evaluated. */
+export const evaluateNode = (
   e: Expr,
   operandValue: (e: Expr) => number,
-  variableValue: (v: Var) => number,
-  operation: (e: Operator) => Operation = exactOperation,
-): number {
-  switch (e.kind) {
-    case 'const':
-      return e.value
-    case 'var':
-      return variableValue(e)
-    case 'select':
-      return operandValue(e.cond) !== 0 ? operandValue(e.then) : operandValue(e.else)
-    case 'unary':
-    case 'cast':
-      return operation(e)(operandValue(e.x), 0)
-    case 'call':
-      return operation(e)(operandValue(e.args[0]!), e.args[1] ? operandValue(e.args[1]) : 0)
-    case 'binary': {
-      const a = operandValue(e.a)
-      if (e.op === 'and' && a === 0) return 0
-      if (e.op === 'or' && a !== 0) return 1
-      return operation(e)(a, operandValue(e.b))
-    }
-    default:
-      throw new InternalError(`${e.kind} cannot be evaluated on the host`)
-  }
-}
+  operation: (e: Operator) => Operation,
+  variableValue?: (v: Var) => number,
+): number =>
+  closureOf<void>(e, (x) => () => operandValue(x), {
+    ...ON_HOST,
+    variable: variableValue ? (v) => () => variableValue(v) : rejectOnHost,
+    operation,
+  })()
 
 /** A value that depends on the current frame of an execution. */
 export type Value<F> = (f: F) => number

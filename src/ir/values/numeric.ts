@@ -4,12 +4,11 @@
  * from float to integer truncate and saturate; NaN gives 0.
  */
 import { InternalError } from '../../ast/diagnostics/diagnostic.ts'
+import { type Binary, SIZE_OPERATORS } from '../expressions/size-expressions.ts'
 import { computeType, type ExprType, INT_RANGE, isFloat, isInt, scalarType } from './dtype.ts'
 import { rounding } from './half.ts'
-import type { ArithOp, BinaryOp, CompareOp, LogicOp, MathFn } from './math.ts'
+import type { ArithOp, BinaryOp, MathFn } from './math.ts'
 import { isTruth, MATH } from './math.ts'
-
-export type Binary = (a: number, b: number) => number
 
 export const isPowerOfTwo = (n: number): boolean => n >= 1 && Number.isInteger(Math.log2(n))
 
@@ -39,26 +38,17 @@ export function convert(from: ExprType, to: ExprType): (x: number) => number {
 }
 
 const FLOAT: Readonly<Record<ArithOp, Binary>> = {
-  add: (a, b) => a + b,
-  sub: (a, b) => a - b,
-  mul: (a, b) => a * b,
+  ...SIZE_OPERATORS,
   div: (a, b) => a / b,
   mod: (a, b) => a - b * Math.floor(a / b),
   quo: (a, b) => Math.trunc(a / b),
   rem: (a, b) => a % b,
-  min: Math.min,
-  max: Math.max,
 }
-
-/** Arithmetic of exact integers, for divisors other than 0. */
-const WHOLE: Readonly<Record<ArithOp, Binary>> = { ...FLOAT, div: (a, b) => Math.floor(a / b) }
 
 /** On integers of at most 32 bits every result below is exact in float64, except `mul`. */
 const INT: Readonly<Record<ArithOp, Binary>> = {
-  ...WHOLE,
+  ...SIZE_OPERATORS,
   mul: Math.imul,
-  div: (a, b) => (b === 0 ? 0 : Math.floor(a / b)),
-  mod: (a, b) => (b === 0 ? 0 : a - b * Math.floor(a / b)),
   quo: (a, b) => Math.trunc(a / divisor(b)),
   rem: (a, b) => a % divisor(b),
 }
@@ -76,22 +66,6 @@ export function arithmetic(op: ArithOp, dtype: ExprType): Binary {
   return op === 'min' || op === 'max' ? exact : (a, b) => toType(exact(a, b))
 }
 
-export const COMPARE: Readonly<Record<CompareOp, Binary>> = {
-  lt: (a, b) => (a < b ? 1 : 0),
-  le: (a, b) => (a <= b ? 1 : 0),
-  gt: (a, b) => (a > b ? 1 : 0),
-  ge: (a, b) => (a >= b ? 1 : 0),
-  eq: (a, b) => (a === b ? 1 : 0),
-  ne: (a, b) => (a !== b ? 1 : 0),
-}
-
-/** Comparisons and logical operators; they return 1 for true and 0 for false. */
-export const TRUTH: Readonly<Record<CompareOp | LogicOp, Binary>> = {
-  ...COMPARE,
-  and: (a, b) => (a !== 0 && b !== 0 ? 1 : 0),
-  or: (a, b) => (a !== 0 || b !== 0 ? 1 : 0),
-}
-
 /** The host implementation of a function; one-argument functions ignore the second argument. */
 export const mathOf = (fn: MathFn): Binary => MATH[fn].evaluate
 
@@ -100,7 +74,7 @@ export const mathOf = (fn: MathFn): Binary => MATH[fn].evaluate
 /** `a op b` in exact integers; `undefined` for a divisor of 0 and for operators that return a truth value. */
 export function foldInt(op: BinaryOp, a: number, b: number): number | undefined {
   if (isTruth(op) || (b === 0 && isDivisionOp(op))) return undefined
-  return WHOLE[op](a, b)
+  return SIZE_OPERATORS[op](a, b)
 }
 
 const DIVISIONS: ReadonlySet<string> = new Set(['div', 'mod', 'quo', 'rem'])
@@ -127,4 +101,4 @@ export const isValue = (v: number, dtype: ExprType): boolean => {
 }
 
 export const foldCompare = (op: BinaryOp, a: number, b: number): boolean | undefined =>
-  isTruth(op) ? TRUTH[op](a, b) !== 0 : undefined
+  isTruth(op) ? SIZE_OPERATORS[op](a, b) !== 0 : undefined

@@ -7,7 +7,7 @@
 import { type Const, constant, type Expr } from '../expressions/expr.ts'
 import { children, perExpr } from '../expressions/expr-tree.ts'
 import { computeType } from './dtype.ts'
-import { registerOperation } from './evaluate.ts'
+import { evaluateNode, registerOperation } from './evaluate.ts'
 
 /**
  * A function that returns an expression's value in a register, of `computeType`, or `undefined` if it depends on
@@ -16,31 +16,16 @@ import { registerOperation } from './evaluate.ts'
 export function registerConstantFolder(foldsIndices = true): (e: Expr) => Const | undefined {
   const registers = perExpr<number | undefined>((e, operandValue) => {
     if (e.kind === 'const') return e.value
-    if (!foldsIndices && e.dtype === 'index') return undefined
+    if (e.kind === 'load' || e.kind === 'search' || (!foldsIndices && e.dtype === 'index')) return undefined
     const newOperands = children(e).map(operandValue)
-    if (newOperands.length === 0 || newOperands.some((x) => x === undefined)) return undefined
-    return evaluateNode(e, newOperands as number[])
+    if (newOperands.length === 0 || newOperands.includes(undefined)) return undefined
+    // Unreachable code: C leaves division by 0 undefined.
+    if (e.kind === 'binary' && (e.op === 'quo' || e.op === 'rem') && newOperands[1] === 0) return undefined
+    return evaluateNode(e, (x) => operandValue(x)!, registerOperation)
   })
   return (e) => {
     if (e.kind === 'const') return e
     const value = registers(e)
     return value === undefined ? undefined : constant(value, computeType(e.dtype), e.span)
-  }
-}
-
-function evaluateNode(e: Expr, [a = 0, b = 0, c = 0]: readonly number[]): number | undefined {
-  switch (e.kind) {
-    case 'select':
-      return a !== 0 ? b : c
-    case 'binary':
-      // Unreachable code: C leaves division by 0 undefined.
-      if ((e.op === 'quo' || e.op === 'rem') && b === 0) return undefined
-      return registerOperation(e)(a, b)
-    case 'unary':
-    case 'call':
-    case 'cast':
-      return registerOperation(e)(a, b)
-    default:
-      return undefined
   }
 }

@@ -1,8 +1,9 @@
 /** Operators and functions on values with error bounds: each stores the bound of its result in `last.error`. */
 import type { Binary, Call, Expr } from '../../ir/expressions/expr.ts'
+import { SIZE_OPERATORS } from '../../ir/expressions/size-expressions.ts'
 import { computeType, type Dtype, INT_RANGE, isFloat } from '../../ir/values/dtype.ts'
-import { isCompare, type MathFn } from '../../ir/values/math.ts'
-import { arithmetic, COMPARE, convert, mathOf } from '../../ir/values/numeric.ts'
+import { type ArithOp, isCompare, type MathFn } from '../../ir/values/math.ts'
+import { arithmetic, convert, mathOf } from '../../ir/values/numeric.ts'
 import {
   binaryMonotoneError,
   isExactProduct,
@@ -100,7 +101,7 @@ export function binary(e: Binary, a: Thunk, b: Thunk, precision?: number): Thunk
     }
   }
   if (isCompare(op)) {
-    const test = COMPARE[op]
+    const test = SIZE_OPERATORS[op]
     return () => {
       const x = a()
       const ex = last.error
@@ -152,7 +153,7 @@ const extremeError =
   (x, ex, y, ey, v) =>
     ex === 0 && ey === 0 ? 0 : binaryMonotoneError(f, x, ex, y, ey, v)
 
-const FLOAT_ERROR: Readonly<Record<Exclude<Binary['op'], 'and' | 'or' | keyof typeof COMPARE>, ErrorOf>> = {
+const FLOAT_ERROR: Readonly<Record<ArithOp, ErrorOf>> = {
   add: (_x, ex, _y, ey, v, t) => roundedError(v, ex + ey, t),
   sub: (_x, ex, _y, ey, v, t) => roundedError(v, ex + ey, t),
   mul: (x, ex, y, ey, v, t) => {

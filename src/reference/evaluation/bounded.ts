@@ -5,6 +5,7 @@
  */
 import { InternalError } from '../../ast/diagnostics/diagnostic.ts'
 import type { Expr, Load } from '../../ir/expressions/expr.ts'
+import { children } from '../../ir/expressions/expr-tree.ts'
 import { isFloat } from '../../ir/values/dtype.ts'
 import { compileExpr as compileClosure, type Leaves, registerOperation } from '../../ir/values/evaluate.ts'
 import { isTruth } from '../../ir/values/math.ts'
@@ -15,26 +16,21 @@ import { toStored } from '../tensors/reference-buffers.ts'
 import { binary, boundOrUndecided, call, cast, FUNCTION_ERRORS } from './bounded-operators.ts'
 
 /** True if every correct program computes the same value; determined from the text alone. */
-export function isExact(e: Expr, scope: Scope, ctx: Context): boolean {
-  const allExact = (xs: readonly Expr[]): boolean => xs.every((x) => isExact(x, scope, ctx))
+export const isExact = (e: Expr, scope: Scope, ctx: Context): boolean =>
+  isExactNode(e, scope, ctx) && children(e).every((x) => isExact(x, scope, ctx))
+
+function isExactNode(e: Expr, scope: Scope, ctx: Context): boolean {
   switch (e.kind) {
-    case 'const':
-      return true
     case 'var':
       return cellOf(scope, e.name).error === undefined
     case 'load':
-      return ctx.tensors.get(e.buffer)?.bounds === null && allExact(e.index)
-    case 'unary':
-    case 'cast':
-      return allExact([e.x])
-    case 'select':
-      return allExact([e.cond, e.then, e.else])
+      return ctx.tensors.get(e.buffer)?.bounds === null
     case 'binary':
-      return (!isFloat(e.dtype) || e.op === 'min' || e.op === 'max') && allExact([e.a, e.b])
+      return !isFloat(e.dtype) || e.op === 'min' || e.op === 'max'
     case 'call':
-      return FUNCTION_ERRORS[e.fn].deviceError === null && allExact(e.args)
+      return FUNCTION_ERRORS[e.fn].deviceError === null
     default:
-      return false
+      return e.kind !== 'builtin' && e.kind !== 'search'
   }
 }
 
