@@ -2,12 +2,12 @@
  * Mixed radix: sums `Σ stride · digit` whose value determines the digits, each from 0 up to its extent; quotient and
  * rest by a constant, and whether runs of neighbouring elements begin at its multiples (contiguity and alignment).
  */
-import { add, div, type Expr, int, lt, mod, mul, variable } from '../../ir/expressions/expr.ts'
+import { add, div, type Expr, int, lt, mod, mul } from '../../ir/expressions/expr.ts'
 import { mentions, substitute } from '../../ir/expressions/expr-tree.ts'
-import { keyOf, sameExpr } from '../../ir/expressions/structural-equality.ts'
+import { sameExpr } from '../../ir/expressions/structural-equality.ts'
 import { printExpr } from '../../ir/print/print-stage2.ts'
 import type { For } from '../../ir/statements/loops.ts'
-import { coefficientOf, keepTerms, type Linear, linear, mapNumbers, minus, sumExpr } from './linear.ts'
+import { keepTerms, type Linear, linear, mapNumbers, minus, sumExpr, termsWith } from './linear.ts'
 
 export interface Digit<T> {
   /** The loop or other object that runs over the digit. */
@@ -88,6 +88,15 @@ export function splitBy(e: Expr, t: number): { readonly quotient: Expr; readonly
   return { quotient: add(quotient, div(rest, int(t))), rest: mod(rest, int(t)) }
 }
 
+/** Returns the index of a run's first element, if the elements along a loop are neighbours; otherwise undefined. */
+export function startOfRun(index: Expr, along: string): Linear | undefined {
+  const sum = linear(index)
+  const [own, ...others] = termsWith(sum, along)
+  return own?.coefficient === 1 && own.term.kind === 'var' && others.length === 0
+    ? keepTerms(sum, (t) => t !== own)
+    : undefined
+}
+
 interface Divisibility {
   divisor(e: Expr): number
   isMultiple(e: Expr, by: number): boolean
@@ -105,14 +114,12 @@ export function notInRuns(
 ): string | undefined {
   const e = index.at(-1)
   if (!along || !e) return 'it is one element'
-  const sum = linear(e)
-  const term = sum.terms.get(keyOf(variable(along.var)))
-  if (term?.coefficient !== 1 || index.slice(0, -1).some((x) => mentions(x, along.var)))
+  const start = startOfRun(e, along.var)
+  if (!start || index.slice(0, -1).some((x) => mentions(x, along.var)))
     return `${along.name ?? along.var} does not go along it`
-  for (const t of sum.terms.values())
-    if (t !== term && (t.coefficient * facts.divisor(t.term)) % run !== 0)
-      return `${printExpr(e)} may begin anywhere`
-  return sum.constant % run === 0 ? undefined : `${printExpr(e)} begins between`
+  for (const { term, coefficient } of start.terms.values())
+    if ((coefficient * facts.divisor(term)) % run !== 0) return `${printExpr(e)} may begin anywhere`
+  return start.constant % run === 0 ? undefined : `${printExpr(e)} begins between`
 }
 
 /**
@@ -122,6 +129,6 @@ export function notInRuns(
 export function boundOfRun(g: Expr, lane: string, width: number, facts: Divisibility): Expr {
   if (!mentions(g, lane) || g.kind !== 'binary' || g.op !== 'lt' || mentions(g.b, lane)) return g
   const first = substitute(g.a, new Map([[lane, int(0)]]))
-  const whole = coefficientOf(g.a, lane) === 1 && facts.isMultiple(first, width)
+  const whole = startOfRun(g.a, lane) && facts.isMultiple(first, width)
   return whole && facts.isMultiple(g.b, width) ? lt(first, g.b) : g
 }

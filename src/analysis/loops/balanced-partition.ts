@@ -10,8 +10,8 @@ import { boundIndex } from '../../ir/instructions/hardware-axes.ts'
 import { isOffsets } from '../../ir/statements/accesses.ts'
 import type { Buffer, For, Stmt, WorkPartition } from '../../ir/statements/loops.ts'
 import { rewriteStmts } from '../../ir/statements/tree.ts'
-import { coefficientOf, keepTerms, linear, mapNumbers, sumExpr, termsWith } from '../integers/linear.ts'
-import { loopDigits, mixedRadix, strideOf } from '../integers/mixed-radix.ts'
+import { keepTerms, linear, mapNumbers, sumExpr, type Term } from '../integers/linear.ts'
+import { loopDigits, mixedRadix, startOfRun, strideOf } from '../integers/mixed-radix.ts'
 import type { Segments } from './segmented-loops.ts'
 
 /**
@@ -40,12 +40,10 @@ export function sharesOf(
   if (keyOf(part.lo) !== keyOf(int(0)) || keyOf(part.hi) !== keyOf(list.shape[0]!))
     return `${part.buffer} is searched in part`
   if (extent.kind !== 'const') return `${loop.name} has no constant extent`
-  const sum = linear(part.value)
-  const own = termsWith(sum, loop.var)
-  const others = [...sum.terms.values()].filter((t) => !own.includes(t))
-  const steps = own.length === 1 && coefficientOf(part.value, loop.var) === 1
-  const aligned = sum.constant === 0 && others.every((t) => t.coefficient % extent.value === 0)
-  if (!steps || !aligned) return `shares do not begin at multiples of ${extent.value}`
+  const start = startOfRun(part.value, loop.var)
+  const isMultiple = (t: Term): boolean => t.coefficient % extent.value === 0
+  const aligned = start?.constant === 0 && [...start.terms.values()].every(isMultiple)
+  if (!aligned) return `shares do not begin at multiples of ${extent.value}`
   const first = substitute(part.value, new Map([[loop.var, int(0)]]))
   const count = countOf(first, extent.value, around)
   if (!count) return 'iterations of other loops meet in an element, too'

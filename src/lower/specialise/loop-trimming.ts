@@ -1,7 +1,8 @@
 /** Index set reduction: a guard that bounds its loop's variable becomes the end of the loop. */
 
 import { isIndex } from '../../analysis/integers/interval.ts'
-import { coefficientOf, keepTerms, linear, loopMap, sumExpr } from '../../analysis/integers/linear.ts'
+import { loopMap, sumExpr } from '../../analysis/integers/linear.ts'
+import { startOfRun } from '../../analysis/integers/mixed-radix.ts'
 import { registersOver } from '../../analysis/integers/ranges.ts'
 import { tilings } from '../../analysis/integers/tiles.ts'
 import { div, type Expr, int, max, min, sub } from '../../ir/expressions/expr.ts'
@@ -65,10 +66,10 @@ export function trimLoops(
     return endedBy(l, (g, k) => {
       // A guard that loads may be in range only because of the guards before it.
       if (k > 0 && readsMemory(g)) return undefined
-      if (g.kind !== 'binary' || g.op !== 'lt' || mentions(g.b, l.var) || coefficientOf(g.a, l.var) !== 1)
-        return undefined
-      const rest = sumExpr(keepTerms(linear(g.a), ({ term }) => term.kind !== 'var' || term.name !== l.var))
-      if (mentions(rest, l.var) || !natural(rest)) return undefined
+      const start = g.kind === 'binary' && g.op === 'lt' ? startOfRun(g.a, l.var) : undefined
+      if (!start || g.kind !== 'binary' || mentions(g.b, l.var)) return undefined
+      const rest = sumExpr(start)
+      if (!natural(rest)) return undefined
       if ([rest, g.b].some((e) => someExpr(e, (x) => registers(x).wraps))) return undefined
       // Clamped to 0 first, because a large negative number minus the rest would wrap.
       return min(l.extent, max(int(0), sub(natural(g.b) ? g.b : max(int(0), g.b), rest)))

@@ -8,12 +8,12 @@
  */
 
 import { Facts } from '../../analysis/integers/facts.ts'
-import { keepTerms, type Linear, linear, minus } from '../../analysis/integers/linear.ts'
+import { type Linear, linear, minus } from '../../analysis/integers/linear.ts'
+import { startOfRun } from '../../analysis/integers/mixed-radix.ts'
 import { unrolledSize } from '../../analysis/loops/segmented-loops.ts'
 import type { Names } from '../../ir/expressions/bound-names.ts'
 import { all, conjuncts, type Expr, eq, int, mod, variable } from '../../ir/expressions/expr.ts'
 import { freeVars, mentions, substitute } from '../../ir/expressions/expr-tree.ts'
-import { keyOf } from '../../ir/expressions/structural-equality.ts'
 import { hasWrappingTerms } from '../../ir/expressions/wrapping-values.ts'
 import { mapSame } from '../../ir/lists.ts'
 import { accessesOf, type BufferAccess } from '../../ir/statements/accesses.ts'
@@ -112,7 +112,7 @@ function multiversioning(body: Body, kernel: Kernel2, names: Names) {
     facts: Facts,
   ): { readonly width: number; readonly missing: readonly Fact[] } | undefined => {
     const memory = inMemory.get(buffer)
-    const base = memory && !whole ? neighbours(index[0]!, loop) : undefined
+    const base = memory && !whole ? startOfRun(index[0]!, loop.var) : undefined
     if (!memory || !base) return undefined
     const sizes = [...base.terms.values()].flatMap(({ term }) =>
       [...freeVars(term)].filter((v) => sizeNames.has(v)),
@@ -136,7 +136,7 @@ function multiversioning(body: Body, kernel: Kernel2, names: Names) {
   /** Splits a condition `x + lane < end` into the sum of the first lane and the end; undefined for other conditions. */
   const firstLane = (c: Expr, loop: For): { readonly first: Linear; readonly end: Expr } | undefined => {
     if (c.kind !== 'binary' || c.op !== 'lt' || mentions(c.b, loop.var)) return undefined
-    const first = hasWrappingTerms(c.a) || hasWrappingTerms(c.b) ? undefined : neighbours(c.a, loop)
+    const first = hasWrappingTerms(c.a) || hasWrappingTerms(c.b) ? undefined : startOfRun(c.a, loop.var)
     return first && { first, end: c.b }
   }
   /** Returns true if a condition is equal in `width` lanes: `x + lane < d` with x and d divisible by `width`. */
@@ -182,15 +182,6 @@ const isCopied = (body: Body): boolean =>
   !someStmt(body, (s) => s.kind === 'alloc' && s.buffer.scope !== 'register') && unrolledSize(body) <= LONGEST
 
 const lanesOf = (loop: For): number => (loop.extent.kind === 'const' ? loop.extent.value : 1)
-
-/** The index of the first lane, if the other lanes are adjacent; otherwise undefined. */
-function neighbours(index: Expr, loop: For): Linear | undefined {
-  const sum = linear(index)
-  const loopTerm = sum.terms.get(keyOf(variable(loop.var)))
-  if (loopTerm?.coefficient !== 1) return undefined
-  const others = keepTerms(sum, (t) => t !== loopTerm)
-  return [...others.terms.values()].some((t) => mentions(t.term, loop.var)) ? undefined : others
-}
 
 /** Conjuncts on the loop variable in the condition that encloses the whole body. */
 function conditionsOn(loop: For): readonly Expr[] {

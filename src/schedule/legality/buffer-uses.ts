@@ -5,7 +5,7 @@ import { buffersRead, children, evaluationGuard, rewriteExpr } from '../../ir/ex
 import { keyOf } from '../../ir/expressions/structural-equality.ts'
 import { targetsOf } from '../../ir/statements/accesses.ts'
 import type { For, Stmt } from '../../ir/statements/loops.ts'
-import { type Body, exprsOf, mapExprs, stmt, withBodies } from '../../ir/statements/tree.ts'
+import { type Body, exprsOf, mapBodies, mapExprs, stmt } from '../../ir/statements/tree.ts'
 
 /** An access to the buffer inside of the loop. */
 export interface Use {
@@ -121,14 +121,11 @@ export function replaceLoads(
       const inner = s.kind === 'for' ? [...path, s] : path
       const expr = (e: Expr, within: readonly For[]): Expr =>
         rewriteExpr(e, (x) => (x.kind === 'load' && x.buffer === buffer ? by(x.index, within) : undefined))
-      let out = s
-      if (s.kind === 'for')
-        out = stmt<For>({ ...s, extent: expr(s.extent, path), guards: s.guards.map((g) => expr(g, inner)) })
-      else out = mapExprs(s, (e) => expr(e, path))
-      return withBodies(
-        out,
-        s.kind === 'for' ? [go(s.body, inner)] : s.kind === 'if' ? [go(s.then, path), go(s.else, path)] : [],
-      )
+      const own =
+        s.kind === 'for'
+          ? stmt<For>({ ...s, extent: expr(s.extent, path), guards: s.guards.map((g) => expr(g, inner)) })
+          : mapExprs(s, (e) => expr(e, path))
+      return mapBodies(own, (b) => go(b, inner))
     })
   return go(body, [])
 }

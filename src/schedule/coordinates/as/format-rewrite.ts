@@ -249,29 +249,14 @@ function access(x: Load, c: PartRewrite, open: Open, written: boolean): Expr | u
   const n = split.over.length
   const old = x.index.slice(b.start, b.start + n)
   const part = c.part === null ? null : split.instance.parts[c.part]!.instance
-  if (part && c.part !== null && old.every((o, k) => sameExpr(o, part.inverse[k]!)))
-    return load(
-      b.parts[c.part]!,
-      [
-        ...x.index.slice(0, b.start),
-        ...part.order.map((name) => variable(name)),
-        ...x.index.slice(b.start + n),
-      ],
-      x.dtype,
-      x.span,
-    )
   const row = open.rows.findLast((r) => sameExpr(old[0]!, r.at) && sameExpr(old[1]!, r.column))
-  if (row && part && c.part !== null)
-    return load(
-      b.parts[c.part]!,
-      [
-        ...x.index.slice(0, b.start),
-        ...part.order.map((name) => (name === row.root ? row.at : row.column)),
-        ...x.index.slice(b.start + n),
-      ],
-      x.dtype,
-      x.span,
-    )
+  const direct = part && old.every((o, k) => sameExpr(o, part.inverse[k]!))
+  if (part && c.part !== null && (direct || row)) {
+    const along = (name: string): Expr =>
+      direct || !row ? variable(name) : name === row.root ? row.at : row.column
+    const index = [...x.index.slice(0, b.start), ...part.order.map(along), ...x.index.slice(b.start + n)]
+    return load(b.parts[c.part]!, index, x.dtype, x.span)
+  }
   if (b.stays) return undefined
   const inRange = old.map((o, k) => isCoordinate(o, split.over[k]!, c, part, open))
   const found = { split, buffer: b, old, inRange, access: x }

@@ -2,6 +2,8 @@
  * Iterations over some of the replaced axes: conditions under which a format has axes for these coordinates alone.
  */
 import { dependsOn } from '../../../analysis/dependence/query-dependence.ts'
+import { isNonNegative, NATURAL } from '../../../analysis/integers/interval.ts'
+import { rangesBy } from '../../../analysis/integers/ranges.ts'
 import type { Diagnostic } from '../../../ast/diagnostics/diagnostic.ts'
 import { proveBelow } from '../../../formats/proof/prove.ts'
 import { hasHoles, isDense, type StoredAxis, sourceName } from '../../../ir/coordinates/axis.ts'
@@ -163,24 +165,10 @@ function tableConditions(e: Expr, part: FormatInstance): Expr[] {
   return out
 }
 
-/**
- * Returns whether the value of `e` may be negative. Coordinates, sizes and table entries are natural numbers; an
- * operation without a case here counts as possibly negative.
- */
-export function mayBeNegative(e: Expr): boolean {
-  switch (e.kind) {
-    case 'const':
-      return e.value < 0
-    case 'var':
-    case 'load':
-      return false
-    case 'select':
-      return mayBeNegative(e.then) || mayBeNegative(e.else)
-    case 'binary':
-      if (e.op === 'max') return mayBeNegative(e.a) && mayBeNegative(e.b)
-      if (e.op === 'mod') return mayBeNegative(e.b)
-      return !['add', 'mul', 'div', 'min'].includes(e.op) || mayBeNegative(e.a) || mayBeNegative(e.b)
-    default:
-      return true
-  }
-}
+/** Returns whether the value of `e` may be negative. Coordinates, sizes and table entries are natural numbers. */
+export const mayBeNegative = (e: Expr): boolean =>
+  !isNonNegative(
+    rangesBy((x) => (x.kind === 'var' || x.kind === 'load' ? { range: NATURAL, ofData: false } : undefined))(
+      e,
+    ),
+  )

@@ -6,7 +6,8 @@
  */
 
 import { tailGuards } from '../../../analysis/dependence/redundant-guards.ts'
-import { coefficientOf, linear, termsWith } from '../../../analysis/integers/linear.ts'
+import { linear } from '../../../analysis/integers/linear.ts'
+import { startOfRun } from '../../../analysis/integers/mixed-radix.ts'
 import { add, div, type Expr, int, mod, mul, variable } from '../../../ir/expressions/expr.ts'
 import {
   children,
@@ -250,5 +251,5 @@ export function isContiguous(tile: Tile): boolean {
   const index = tile.index.at(-1)
   if (!last || !index) return false
   const elsewhere = tile.index.slice(0, -1).some((e) => mentions(e, last.var))
-  return !elsewhere && termsWith(linear(index), last.var).length === 1 && coefficientOf(index, last.var) === 1
+  return !elsewhere && startOfRun(index, last.var) !== undefined
 }

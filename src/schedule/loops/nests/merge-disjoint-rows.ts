@@ -220,14 +220,7 @@ export function heldOf(kernel: Kernel2, loop: For, row: Expr): Expr | undefined 
     return sameExpr(extent, div(add(segment, int(by - 1)), int(by)))
   }
   const all = reductionsOf([loop])
-  const counted = (r: Reduce): boolean => {
-    let over = false
-    walkStmts([loop], (s, path) => {
-      if (s === r) over = path.some(isOver)
-    })
-    return over
-  }
-  return all.length > 0 && all.every((r) => counted(r.reduce)) ? segment : undefined
+  return all.length > 0 && all.every((r) => r.path.some(isOver)) ? segment : undefined
 }
 
 /** Sets the elements which a loop nest writes inside of a loop to the identity; undefined if loops are not repeatable. */
