@@ -45,17 +45,10 @@ export type {
   Schedule,
   ScheduleCall,
 } from './schedules/schedule-types.ts'
-export {
-  decidedIn,
-  isEmpty as isEmptySpace,
-  openIn,
-  refuseOthers,
-  restIn,
-  scheduleIn,
-  soleUse,
-} from './spaces/space-points.ts'
+export { isEmpty as isEmptySpace, refuseOthers, soleUse } from './spaces/space-points.ts'
 export { isNested, type Space, type SpaceStep } from './spaces/space-types.ts'
 export type { SpacePoint, SpaceUse } from './spaces/space-values.ts'
+export { Walk as SpaceWalk } from './spaces/space-walk.ts'
 
 /** The declarations that the entry file can name, under their names there. */
 export interface Elaborated {

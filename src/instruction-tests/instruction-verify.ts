@@ -2,9 +2,7 @@
 import { flatInputs } from '../api/inputs/flat-inputs.ts'
 import { type Diagnostic, InternalError, SptError } from '../ast/diagnostics/diagnostic.ts'
 import { targetOf } from '../backends/targets/index.ts'
-import { add, int, mod, variable } from '../ir/expressions/expr.ts'
-import { substitute } from '../ir/expressions/expr-tree.ts'
-import { type Instr, type Memory, SLOT } from '../ir/instructions/instr.ts'
+import type { Instr } from '../ir/instructions/instr.ts'
 import type { Device } from '../runtime/device.ts'
 import { ASYNC_DISPOSE } from '../runtime/dispose.ts'
 import { decoder } from '../storage/tensor.ts'
@@ -100,22 +98,3 @@ async function differences({ kernel, inputs }: InstructionTest, device: Device):
   }
   return found
 }
-
-/** The declaration with the elements of one register memory moved to other slots, for which a test must fail. */
-export function mistaken(instr: Instr, operand: string): Instr {
-  const moved = (m: Memory): Memory => {
-    const next = mod(add(variable(SLOT), int(1)), int(m.size))
-    const element = m.element.map((e) => substitute(e, new Map([[SLOT, next]])))
-    return { ...m, name: `${m.name}_moved`, element }
-  }
-  return {
-    ...instr,
-    operands: instr.operands.map((o) =>
-      o.name === operand && o.memory?.scope === 'register' ? { ...o, memory: moved(o.memory) } : o,
-    ),
-  }
-}
-
-/** The operands of an instruction in register memories with several elements. */
-export const movable = (instr: Instr): readonly string[] =>
-  instr.operands.flatMap((o) => (o.memory?.scope === 'register' && o.memory.size > 1 ? [o.name] : []))

@@ -27,14 +27,7 @@ export interface PruneOptions extends PruneSettings {
   readonly previousMasks?: readonly Mask[]
 }
 
-export const COMMON_OPTIONS = [
-  'pattern',
-  'exclude',
-  'limits',
-  'normalise',
-  'warnBelow',
-  'onProgress',
-] as const
+export const SETTINGS = ['pattern', 'exclude', 'limits', 'normalise', 'warnBelow', 'onProgress'] as const
 
 /** Threshold relative to the average share of kept elements. */
 const WARN_BELOW = 0.1
@@ -42,7 +35,7 @@ const WARN_BELOW = 0.1
 /** @throws SptError `api/argument`, `api/unknown-option`, `prune/…` */
 export function checkOptions(layers: Layers, options: PruneOptions): CheckedOptions {
   checkLayers(layers)
-  expectOptions('prune', options, [...COMMON_OPTIONS, 'sparsity', 'previousMasks'])
+  expectOptions('prune', options, [...SETTINGS, 'sparsity', 'previousMasks'])
   const { pattern, exclude = [], limits = {}, normalise = 'root', previousMasks, onProgress } = options
   checkPattern(pattern)
   expectArgument(Array.isArray(exclude), 'exclude', exclude, 'a list of names')

@@ -3,7 +3,7 @@ import { failWith } from '../ast/diagnostics/diagnostic.ts'
 import { expectArgument, expectOptions, show } from '../ast/diagnostics/expect-argument.ts'
 import { checkLayers, unionMasks } from './layers.ts'
 import type { PruneSettings, SparsityLimits } from './options.ts'
-import { COMMON_OPTIONS, checkCallback, checkPattern, checkSparsity, layerLimits } from './options.ts'
+import { checkCallback, checkPattern, checkSparsity, layerLimits, SETTINGS } from './options.ts'
 import { prune } from './prune-layers.ts'
 import type { LayerShape, Layers, Pruned, PruneReport } from './types.ts'
 
@@ -32,7 +32,7 @@ export interface StagedPruneResult extends Pruned {
 
 /** @throws SptError `prune/stages` and as `prune` does */
 export async function pruneInStages(layers: Layers, options: StagedPruneOptions): Promise<StagedPruneResult> {
-  expectOptions('pruneInStages', options, [...COMMON_OPTIONS, 'stages', 'between'])
+  expectOptions('pruneInStages', options, [...SETTINGS, 'stages', 'between'])
   const { stages: input, between, ...choices } = options
   const stages = stagesOf(input)
   checkLayers(layers)

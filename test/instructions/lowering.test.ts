@@ -1,10 +1,10 @@
 /** Tiles that threads hold together, without and with instructions: what each thread does, and the text of calls. */
 import { readdirSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
+import { mistaken, movable } from '../../bench/mistaken-instructions.ts'
 import { parseProgram } from '../../src/api/programs/program.ts'
 import { verifyPass } from '../../src/api/stages/stage-verifier.ts'
 import { instructionTest, packedOperand } from '../../src/instruction-tests/instruction-test.ts'
-import { mistaken, movable } from '../../src/instruction-tests/instruction-verify.ts'
 import { interpret } from '../../src/interpret/stage2.ts'
 import { interpretPlan } from '../../src/interpret/stage3.ts'
 import { type Kernel, load } from '../../src/node.ts'

@@ -4,15 +4,12 @@ import { factText } from '../../analysis/integers/facts.ts'
 import { failAs, failWith, resultOrError } from '../../ast/diagnostics/diagnostic.ts'
 import { expectArgument, isRecord } from '../../ast/diagnostics/expect-argument.ts'
 import {
-  decidedIn,
   isEmptySpace,
-  openIn,
   refuseOthers,
-  restIn,
   type SpacePoint,
   type Space as SpaceText,
   type SpaceUse,
-  scheduleIn,
+  SpaceWalk,
   soleUse,
 } from '../../elaborate/index.ts'
 import { type Var, variable } from '../../ir/expressions/expr.ts'
@@ -143,12 +140,12 @@ export class Space<K extends Base<K>> extends ErrorSources {
   /** The next decision after a partial point; `null` if the point is complete. @throws SptError `choose/unknown-…` */
   next(partial: SpacePoint) {
     expectArgument(isRecord(partial), 'a point', partial, 'values by decision')
-    return openIn(this.#use, partial)
+    return this.#walk(partial).open
   }
 
   /** Key of all decisions that can follow a partial point. */
   remainderKey(partial: SpacePoint): string {
-    return restIn(this.#use, partial)
+    return this.#walk(partial).rest
   }
 
   /**
@@ -176,13 +173,19 @@ export class Space<K extends Base<K>> extends ErrorSources {
     return soleUse(this.#whole(point).schedule)
   }
 
-  #whole(point: SpacePoint): ReturnType<typeof scheduleIn> {
-    const open = this.next(point)
+  #walk(point: SpacePoint): SpaceWalk {
+    return new SpaceWalk(this.#use, point)
+  }
+
+  #whole(point: SpacePoint): ReturnType<SpaceWalk['schedule']> {
+    expectArgument(isRecord(point), 'a point', point, 'values by decision')
+    const walk = this.#walk(point)
+    const { open } = walk
     if (open)
       failWith('space/point', `the point of ${this.name} does not decide ${open.name}`, {
         expected: open.values.join(', ') || 'other values before it: none is allowed after these',
       })
-    refuseOthers(this.name, point, decidedIn(this.#use, point))
-    return scheduleIn(this.#use, point)
+    refuseOthers(this.name, point, new Set(walk.decided))
+    return walk.schedule()
   }
 }

@@ -1,25 +1,9 @@
-/** Points of a space: the open decision, the decided names, and the schedule of a complete point. */
+/** Points of a space: their names, schedules that they equal, and spaces without any. */
 import { failWith } from '../../ast/diagnostics/diagnostic.ts'
 import type * as Ast from '../../ast/nodes/nodes.ts'
 import type { Schedule } from '../schedules/schedule-types.ts'
-import type { OpenValues, SpacePoint, SpaceUse } from './space-values.ts'
+import type { SpacePoint, SpaceUse } from './space-values.ts'
 import { Walk } from './space-walk.ts'
-
-/**
- * The next decision that a point leaves open; null for a complete point. @throws SptError `space/…`, and the errors of
- * `known`
- */
-export const openIn = (use: SpaceUse, point: SpacePoint): OpenValues | null => new Walk(use, point, '').open
-
-/** A key of the part of a space that remains after a point: equal keys mean equal remainders. */
-export const restIn = (use: SpaceUse, point: SpacePoint): string => new Walk(use, point, '').rest
-
-/** The schedule of a complete point, with arguments for its parameters. */
-export const scheduleIn = (use: SpaceUse, point: SpacePoint) => new Walk(use, point, '').schedule()
-
-/** The names of the decisions for which a point has values. */
-export const decidedIn = (use: SpaceUse, point: SpacePoint): ReadonlySet<string> =>
-  new Set(new Walk(use, point, '').decided)
 
 /** Checks that a point has values for these decisions only. @throws SptError `space/point` */
 export function refuseOthers(space: string, point: SpacePoint, decided: ReadonlySet<string>): void {
@@ -33,7 +17,7 @@ export function refuseOthers(space: string, point: SpacePoint, decided: Readonly
 }
 
 /**
- * The schedule of the program, with its arguments, if a schedule from `scheduleIn` only uses this one; null if it has
+ * The schedule of the program, with its arguments, if the schedule of a point only uses this one; null if it has
  * other steps.
  */
 export function soleUse(
@@ -67,7 +51,7 @@ export function isEmpty(use: SpaceUse): boolean {
   let left = TRIED
   const dead = new Set<string>()
   const hasPoint = (point: SpacePoint): boolean => {
-    const walk = new Walk(use, point, '')
+    const walk = new Walk(use, point)
     if (!walk.open || walk.isUnknown) return true
     const key = walk.rest
     if (dead.has(key)) return false

@@ -26,7 +26,9 @@ interface Nested {
   readonly walk: () => Walk
 }
 
+/** Throws SptError `space/…`, and the errors of `known`. */
 export class Walk {
+  /** The next decision that the point leaves open; null for a complete point. */
   open: OpenValues | null = null
   /** True if the values of the open decision depend on unknown names. */
   isUnknown = false
@@ -44,7 +46,7 @@ export class Walk {
   constructor(
     private readonly use: SpaceUse,
     private readonly point: SpacePoint,
-    private readonly prefix: string,
+    private readonly prefix = '',
   ) {
     this.#conditions = [...use.space.conditions]
     this.#body(use.space.body)
