@@ -1,7 +1,7 @@
 /** Caches the prior's predictions by point. */
 import { failWith } from '../../ast/diagnostics/diagnostic.ts'
 import { show } from '../../ast/diagnostics/expect-argument.ts'
-import { type Coroutine, runSync } from '../../ast/work.ts'
+import type { Coroutine } from '../../ast/work.ts'
 import { goldenSequence } from '../../run/bind/sources/random-tensors.ts'
 import { pointKey } from '../spaces/points.ts'
 import type { Point, StrategyOptions } from '../types.ts'
