@@ -82,9 +82,9 @@ export class Executable implements Contents {
     return this.#origin.resident?.tensors ?? []
   }
 
-  /** Host data including the current values of resident tensors, which each call downloads. Throws SptError `run/resident`. */
-  async boundFromDevice(): Promise<Bound> {
-    return this.#chained.downloaded(await this.#structured())
+  /** Host data (as complete as reading the outputs `names` requires) with the current values of resident tensors, which each call downloads. Throws SptError `run/resident`. */
+  async boundFromDevice(names?: readonly string[]): Promise<Bound> {
+    return this.#chained.downloaded(await (names ? this.boundFor(names) : this.#structured()))
   }
 
   async #structured(): Promise<Bound> {
@@ -97,11 +97,6 @@ export class Executable implements Contents {
   /** Outputs of other kernels that are bound as inputs, by input name. */
   get chained(): ReadonlyMap<string, ResidentDense> {
     return this.#chained.tensors
-  }
-
-  /** Returns `bound` with the current values of the chained outputs. */
-  downloaded(bound: Bound): Promise<Bound> {
-    return this.#chained.downloaded(bound)
   }
 
   /** Returns an output as a device-resident tensor whose calls use the queue `turns`. Throws SptError `run/resident`, `run/shared`. */

@@ -72,8 +72,7 @@ export async function verifyAgainst(
   expected: RefOutputs,
   from?: Bound,
 ): Promise<Verification> {
-  const bound =
-    from ?? (await executable.downloaded(await executable.boundFor(Object.keys(expected.buffers))))
+  const bound = from ?? (await executable.boundFromDevice(Object.keys(expected.buffers)))
   await executable.reset()
   await executable.poison()
   const start = performance.now()
