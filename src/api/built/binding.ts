@@ -54,6 +54,7 @@ export class Binding extends ErrorSources {
   readonly #dispatcher: Dispatcher
   readonly #turns = new Turns()
 
+  /** @internal */
   constructor(dispatcher: Dispatcher) {
     super()
     this.#dispatcher = dispatcher

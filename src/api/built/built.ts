@@ -44,6 +44,7 @@ export class Built extends Callable<
   readonly selection: Selection | null
   readonly #family: Family
 
+  /** @internal */
   constructor(device: Device, schedules: Schedules, selection: Selection | null = null) {
     const family = new Family(device, schedules)
     super(family.source.name)

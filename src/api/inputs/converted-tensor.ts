@@ -31,6 +31,7 @@ export class ConvertedTensor extends ErrorSources {
   readonly #stored: StoredParts
   #parts: readonly ConvertedPart[] | undefined
 
+  /** @internal */
   constructor(stored: StoredParts, sources: Sources) {
     super()
     this.sources = sources

@@ -61,7 +61,7 @@ export function dtypeOf(values: ValueArray): Dtype {
   })
 }
 
-type Values = ValueArray | readonly number[] | readonly boolean[]
+export type Values = ValueArray | readonly number[] | readonly boolean[]
 
 const typed = (values: Values, what: string, dtype: Dtype | undefined): ValueArray => {
   if (Array.isArray(values)) return numbersOf(values, what, dtype)

@@ -51,11 +51,13 @@ export interface KernelOrigin extends Pick<Surroundings, 'sources'> {
 export class Kernel extends SteppedKernel<Kernel> {
   readonly #choice: DispatchCall<Choice> | null
 
+  /** @internal */
   constructor(compilation: Compilation, around: Surroundings, dispatch: DispatchCall<Choice> | null = null) {
     super(compilation, around)
     this.#choice = dispatch
   }
 
+  /** @internal */
   static of(kernel: Kernel1, around: Surroundings): Kernel {
     return new Kernel(Compilation.of(kernel, around.observer), around)
   }

@@ -121,6 +121,7 @@ export class Part extends ErrorSources {
   readonly #part: StoredPart
   readonly #kernel: Kernel1
 
+  /** @internal */
   constructor(kernel: Kernel1, part: StoredPart, sources: Sources) {
     super()
     this.sources = sources

@@ -37,6 +37,7 @@ export class UnboundSpace<K extends Base<K>> extends ErrorSources {
   readonly #values: ReadonlyMap<string, number>
   readonly #base: K
 
+  /** @internal */
   constructor(space: SpaceText, base: K, args: readonly (number | undefined)[]) {
     super()
     this.#space = space
@@ -103,6 +104,7 @@ export class Space<K extends Base<K>> extends ErrorSources {
   readonly #base: K
   readonly #sizes: ReadonlyMap<string, number>
 
+  /** @internal */
   constructor(name: string, use: SpaceUse, base: K, sizes: ReadonlyMap<string, number>) {
     super()
     this.name = name

@@ -24,15 +24,6 @@ import type { TraceStep } from './nests.ts'
 import { currentHandle, handleOf, iteratorOf, Part, printedSteps, traceOf } from './nests.ts'
 import { Steps } from './steps.ts'
 
-export type {
-  IterationAttributes,
-  IterationMask,
-  MaskedValue,
-  SparsityAttributes,
-  TensorAttributes,
-  TensorMask,
-} from '../../analysis/sparsity/attributes.ts'
-
 /** `K`: the type of the concrete kernel class. */
 export abstract class SteppedKernel<K extends SteppedKernel<K>> extends Steps<K> {
   readonly #compilation: Compilation

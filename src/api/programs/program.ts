@@ -38,6 +38,7 @@ export class SptProgram extends ErrorSources {
   readonly #made: ProgramOptions
   readonly sources: Parsed['sources']
 
+  /** @internal */
   constructor(parsed: Parsed, options: ProgramOptions = {}) {
     super()
     this.#made = options

@@ -97,7 +97,7 @@ export class Workspace extends ErrorSources {
     return { ...inputs, tensors: byName(Object.entries({ ...inputs.tensors, ...beside })) }
   }
 
-  /** The unscheduled kernel, and its sizes with the numbers of entries. @throws SptError as `bindInputs` */
+  /** @internal The unscheduled kernel, and its sizes with the numbers of entries. @throws SptError as `bindInputs` */
   get problemSize(): { readonly kernel: Kernel1; readonly params: ReadonlyMap<string, number> } {
     return { kernel: this.#source, params: this.#all().bound.params }
   }
@@ -109,7 +109,7 @@ export class Workspace extends ErrorSources {
   }
 
   /**
-   * Binds the inputs in the formats of a compiled kernel, on the host.
+   * @internal Binds the inputs in the formats of a compiled kernel, on the host.
    * @throws SptError `run/other-kernel`, `run/other-device`, `bind/too-many-elements`, and as `Built.bind`
    */
   bindOnHost(compiled: Pick<Built, 'compilation' | 'device'>): Bound {

@@ -8,7 +8,7 @@ export interface Label {
   readonly text: string
 }
 
-interface ProblemFields {
+export interface ProblemFields {
   /** Stable, `area/problem`: `parse/unexpected`, `check/unknown-name`, `schedule/not-nested`, `io/truncated`. */
   readonly code: string
   readonly severity?: Severity
@@ -30,7 +30,7 @@ interface AdviceFields {
   readonly hint: string
 }
 
-interface Variants {
+export interface Variants {
   /** The hint for the command line, if it differs: options instead of parameters of a call. */
   readonly commandHint?: string
 }

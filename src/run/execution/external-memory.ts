@@ -116,6 +116,7 @@ export class ResidentDense extends DenseOnDevice {
   readonly #turns: Turns
   readonly #settle: () => Promise<void>
 
+  /** @internal */
   constructor(
     of: Pick<ResidentDense, 'shape' | 'dtype' | 'origin' | 'device'>,
     memory: CountedMemory,

@@ -78,7 +78,7 @@ const OF_TRIALS = 'FROM trials t JOIN studies s ON s.id = t.study'
 
 /** Milliseconds everywhere. Every call may throw `records/busy`, `records/corrupt`, `records/io`, and `records/closed`. */
 export class Records {
-  /** From `openRecords`. */
+  /** @internal From `openRecords`. */
   constructor(
     private db: Connection | null,
     readonly path: string,
