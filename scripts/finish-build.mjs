@@ -77,7 +77,7 @@ const withPrograms = {
   name: 'programs of the package',
   setup({ onLoad }) {
     const imports = programFiles.map((file) => `'${file}': () => import('${join(root, file)}')`)
-    onLoad({ filter: /src\/io\/package\/package-modules\.ts$/ }, () => ({
+    onLoad({ filter: /src\/ast\/imports\/package-modules\.ts$/ }, () => ({
       contents: `export const PROGRAMS = { ${imports.join(', ')} }`,
     }))
     onLoad({ filter: /\.spt$/ }, ({ path }) => ({ contents: readFileSync(path, 'utf8'), loader: 'text' }))

@@ -86,7 +86,7 @@ export function render(
 
 /** Reads a file of the package, `sparsetile/kernels/formats.spt`, from the modules of the package. @throws SptError `import/unreadable` */
 async function packageText(path: string): Promise<string> {
-  const { PROGRAMS } = await import('./io/package/package-modules.ts')
+  const { PROGRAMS } = await import('./ast/imports/package-modules.ts')
   const program = PROGRAMS[path.slice(PACKAGE.length)]
   if (program) return (await program()).default
   return failWith('import/unreadable', `\`${path}\` is not a program of the package`, {

@@ -117,14 +117,14 @@ export const planBuffer = (
 })
 
 function launchOf(
-  { name, grid, body }: Launch,
+  { grid, body }: Launch,
   module: number,
   entry: Entry,
   global: (names: Iterable<string>) => string[],
 ): PlanLaunch {
   const [x, y, z] = grid
   return {
-    launch: name,
+    launch: entry.name,
     module,
     grid: [data(x), data(y), data(z)],
     block: entry.block,

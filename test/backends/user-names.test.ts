@@ -3,6 +3,7 @@
 import { afterAll, describe, expect, test } from 'vitest'
 import { flatInputs } from '../../src/api/inputs/flat-inputs.ts'
 import { coords } from '../../src/api/inputs/tensors.ts'
+import { loadPlan } from '../../src/api/plans/loaded-plan.ts'
 import { parseProgram } from '../../src/api/programs/program.ts'
 import { devices } from '../../src/node.ts'
 import { compileCuda, noNvcc } from '../support/nvcc.ts'
@@ -135,6 +136,10 @@ async function agrees(n: readonly string[], device: Awaited<ReturnType<typeof de
     const out = new Map(Object.entries(await prepared.outputs()))
     expect([...out.get(n[6]!)!.values!, ...out.get(n[14]!)!.values!], n.join(' ')).toEqual([8, 0, 9, 2, 0, 1])
     expect((await prepared.verify()).problems).toEqual([])
+    const loaded = await loadPlan(JSON.parse(JSON.stringify(compiled.plan)), device)
+    const again = await loaded(...flatInputs(inputs))
+    expect([...again[n[6]!]!.values!, ...again[n[14]!]!.values!], n.join(' ')).toEqual([8, 0, 9, 2, 0, 1])
+    loaded.release()
     prepared.free()
     compiled.release()
   }
