@@ -1,5 +1,5 @@
 /** Imports of plans: `./x.spt?plan&kernel=product&schedule=gpu(8,32)&target=webgpu`. */
-import { basename } from 'node:path'
+import { basename, relative } from 'node:path'
 import { argumentsOf, parseScheduleCall } from '../api/kernels/schedule-call.ts'
 import type { SptProgram } from '../api/programs/program.ts'
 import { failWith } from '../ast/diagnostics/diagnostic.ts'
@@ -80,7 +80,14 @@ export function planIn(program: SptProgram, { file, kernel: name, schedule, targ
     })
   const scheduled = call ? source.schedule(call.name, ...argumentsOf(source, call)) : source
   const { compilation } = runOn<typeof scheduled>(scheduled, target)
-  return writePlan(
+  const plan = writePlan(
     planOn(describedDevice(target, FEATURES[target]), compilation, { sources: program.sources }),
   )
+  // Paths relative to the folder of the build: published pages do not tell where they were built.
+  const steps = plan.steps.map((s) =>
+    'launch' in s && s.place !== undefined
+      ? { ...s, place: relative(process.cwd(), s.place).replaceAll('\\', '/') }
+      : s,
+  )
+  return { ...plan, steps }
 }

@@ -66,6 +66,9 @@ test('esbuild: a plan for each device, with the product of the compiler', async 
   expect(await (await imported(await bundled(onGpu))).run(gpu)).toEqual(PRODUCT)
   gpu.destroy()
   const text = await bundled(onCpu)
+  // Places in the program, without the folder of the build.
+  expect(text).toContain('"kernels/spmm.spt:')
+  expect(text).not.toContain(root)
   expect(text).not.toContain('new Function')
   expect(await (await imported(text)).run()).toEqual(PRODUCT)
 })
