@@ -72,7 +72,9 @@ property.prop(
     const sizes = ['--device', 'cpu', '--size', `m=${m}`]
     const out = folder.at('out')
     const ran = await spt([...argv, ...excluded, ...asked, ...sizes, '--json', '--out', out])
-    expect([ran.code, ran.err]).toEqual([0, ''])
+    // Small layers may lose nearly all elements, which is a warning.
+    const others = ran.err.replaceAll(/warning: layer l\d keeps .*\n += hint: .*\n/g, '')
+    expect([ran.code, others]).toEqual([0, ''])
     const { out: _, ...told } = JSON.parse(ran.out)
     expect(JSON.parse(readFileSync(`${out}/report.json`, 'utf8'))).toEqual(told)
     expect(told.prediction).toMatchObject({
