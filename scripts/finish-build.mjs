@@ -76,9 +76,10 @@ const withName = {
 const withPrograms = {
   name: 'programs of the package',
   setup({ onLoad }) {
-    const imports = programFiles.map((file) => `'${file}': () => import('${join(root, file)}')`)
+    const imports = programFiles.map((file) => `'${file}': () => import('./${file}')`)
     onLoad({ filter: /src\/ast\/imports\/package-modules\.ts$/ }, () => ({
       contents: `export const PROGRAMS = { ${imports.join(', ')} }`,
+      resolveDir: root,
     }))
     onLoad({ filter: /\.spt$/ }, ({ path }) => ({ contents: readFileSync(path, 'utf8'), loader: 'text' }))
   },
@@ -149,18 +150,11 @@ const { metafile } = await build({
   ),
 })
 // Minifying drops the comments by which webpack, Rspack and Vite leave the import of a plan's module to the browser.
-const importing = Object.keys(metafile.outputs)
-  .map((path) => resolve(path))
-  .filter((path) => path.endsWith('.js') && readFileSync(path, 'utf8').includes('import(url)'))
-if (importing.length !== 1) throw new Error(`import(url) is in ${importing.length} files, not in 1`)
-for (const path of importing)
-  writeFileSync(
-    path,
-    readFileSync(path, 'utf8').replace(
-      'import(url)',
-      'import(/* webpackIgnore: true */ /* @vite-ignore */ url)',
-    ),
-  )
+const [importing] = Object.entries(metafile.outputs).find(([, { inputs }]) => 'src/web/cpu.ts' in inputs)
+const code = readFileSync(importing, 'utf8')
+const kept = code.replace('import(url)', 'import(/* webpackIgnore: true */ /* @vite-ignore */ url)')
+if (kept === code) throw new Error(`${importing} has no import(url)`)
+writeFileSync(importing, kept)
 writeFileSync(join(library, 'THIRD_PARTY.txt'), notices(root, bundledPackages(metafile)))
 /**
  * The declarations of the public entries, bundled like their modules: a file for each entry, and chunks of what several

@@ -262,6 +262,6 @@ export interface PlanFamily {
 export interface PlanStatistic {
   readonly kind: 'count' | 'longest' | 'shortest' | 'mean' | 'empty' | 'segments' | 'nnz' | 'fill_ratio'
   readonly of: string
-  /** Of `fill_ratio`: the format with its arguments, as in `binding.reformats`. */
+  /** Only for `fill_ratio`: the format with its arguments, as in `binding.reformats`. */
   readonly format?: JsonNode
 }

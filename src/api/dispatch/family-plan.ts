@@ -87,7 +87,7 @@ export function closedSchedule(
 }
 
 /**
- * Throws SptError as `closedSchedule`, and `choose/open` if schedules or their arguments depend on data, if there are more than
+ * Returns a dispatch as a family of plans. Throws SptError as `closedSchedule`, and `choose/open` if schedules or their arguments depend on data, if there are more than
  * `MOST_PLANS`, or if a condition depends on runs.
  */
 export function familyPlan(dispatch: Dispatch, on: DeviceProperties, given?: DeviceFacts): PlanFamily {

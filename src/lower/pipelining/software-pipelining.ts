@@ -69,7 +69,7 @@ export function injectSoftwarePipelines(kernel: Kernel2): Kernel2 {
           body = expanded.body
         }
         const here = preheaders.filter((p) => p.loop === x.var)
-        preheaders = preheaders.filter((p) => !here.includes(p))
+        preheaders = preheaders.filter((p) => p.loop !== x.var)
         return here.length > 0 ? withPreheaders(body ?? [x], here) : body
       },
     }

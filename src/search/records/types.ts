@@ -72,7 +72,7 @@ export interface TrialRecord extends Trial {
   readonly time?: number | undefined
 }
 
-/** What is known of an evaluated point in addition to its outcome. */
+/** Facts about an evaluated point besides its outcome. */
 export type TrialFacts = Pick<TrialRecord, 'bytes' | 'relativeError' | 'sampled' | 'duration' | 'worker'>
 
 /** A trial as it is kept. */

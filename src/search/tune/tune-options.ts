@@ -81,7 +81,7 @@ export interface TuneProgress extends SearchProgress {
 /** Checked elsewhere. */
 export const ANY: ValueKind = { holds: () => true, expected: '' }
 
-/** Options of one search that apply to all: inputs belong to cases, and there is no report of a single search. */
+/** Options of one search that apply to all: inputs belong to cases, and reports to all searches together. */
 const COMMON_OPTIONS = {
   device: ANY,
   trials: ANY,
