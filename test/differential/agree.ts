@@ -117,7 +117,7 @@ async function runs(
         if (!(e instanceof SptError) || e.diagnostics[0]!.code !== 'run/lost-writes') throw e
         lost = true
       }
-      if (lost !== want.lostWrites) throw new Error(`writes are ${lost ? '' : 'not '}lost in run ${k}`)
+      if (want.lostWrites === !lost) throw new Error(`writes are ${lost ? '' : 'not '}lost in run ${k}`)
     }
     say('agreed')
     return true

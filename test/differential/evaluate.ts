@@ -7,12 +7,42 @@ import { chainOf, elements, key, type Position, paths, positions, toldApart } fr
 export interface Result {
   /** Elements of outputs and inouts by coordinates `i,j`. */
   readonly outputs: ReadonlyMap<string, ReadonlyMap<string, number>>
-  /** Whether something was written to a coordinate that does not exist. */
-  readonly lostWrites: boolean
+  /**
+   * Whether something was written to a coordinate that does not exist. Undefined where this happened only in temporaries that no
+   * output depends on: the compiler may remove such writes.
+   */
+  readonly lostWrites: boolean | undefined
 }
 
 type Scope = ReadonlyMap<string, number>
 type Reached = ReadonlyMap<string, Position>
+
+/** Buffers that outputs depend on, found from the statements that write them; what only a `let` reads is not followed. */
+function neededBuffers(iterations: readonly Iteration[], outputs: ReadonlySet<string>): ReadonlySet<string> {
+  const needed = new Set(outputs)
+  const read = (e: Expr): readonly string[] => {
+    const parts = 'at' in e ? e.at : 'args' in e ? e.args : 'of' in e ? [e.of] : 'a' in e ? [e.a, e.b] : []
+    return [...(e.kind === 'read' ? [e.buffer] : []), ...parts.flatMap(read)]
+  }
+  const visit = (s: Stmt, conditions: readonly Expr[]): void => {
+    if (s.kind === 'if')
+      for (const inner of [...s.then, ...s.otherwise]) visit(inner, [...conditions, s.when])
+    else if (s.kind === 'iterate')
+      for (const inner of s.body) visit(inner, s.where ? [...conditions, s.where] : conditions)
+    else if (s.kind !== 'let') {
+      const targets = s.kind === 'assign' ? [s.target] : s.targets
+      if (!targets.some((t) => needed.has(t.buffer))) return
+      const values = s.kind === 'assign' ? [s.value] : s.values
+      const used = [...conditions, ...values, ...targets.flatMap((t) => t.at)]
+      for (const b of [...targets.map((t) => t.buffer), ...used.flatMap(read)]) needed.add(b)
+    }
+  }
+  for (let size = 0; size < needed.size; ) {
+    size = needed.size
+    for (const it of iterations) visit(it, [])
+  }
+  return needed
+}
 
 class Evaluator {
   readonly #p: Program
@@ -20,7 +50,8 @@ class Evaluator {
   readonly #values = new Map<string, Map<string, number>>()
   /** Sums of magnitudes of what was added up in an element. */
   readonly #magnitude = new Map<string, number>()
-  #lost = false
+  /** Buffers that writes to coordinates that do not exist were meant for. */
+  readonly #lost = new Set<string>()
 
   constructor(p: Program, data: Data) {
     this.#p = p
@@ -43,9 +74,10 @@ class Evaluator {
       this.#iterate(it, scope, new Map())
     }
     const outputs = this.#p.buffers.filter((b) => b.role === 'out' || b.role === 'inout')
+    const needed = neededBuffers(this.#p.iterations, new Set(outputs.map((b) => b.name)))
     return {
       outputs: new Map(outputs.map((b) => [b.name, this.#values.get(b.name)!])),
-      lostWrites: this.#lost,
+      lostWrites: this.#lost.size > 0 && ([...this.#lost].some((b) => needed.has(b)) || undefined),
     }
   }
 
@@ -173,7 +205,7 @@ class Evaluator {
     const values = this.#values.get(target.buffer)!
     const at = key(target.at.map((e) => this.#value(e, scope)))
     if (!values.has(at)) {
-      this.#lost = true
+      this.#lost.add(target.buffer)
       return
     }
     values.set(at, isFloat(type) ? rounded(type, value) : value)
@@ -190,7 +222,7 @@ class Evaluator {
       const nothing = operands.every(
         (x, k) => x === (monoid ? monoid.identity[k] : identityOf(s.reducer, types[k]!)),
       )
-      if (!nothing) this.#lost = true
+      if (!nothing) for (const t of s.targets) this.#lost.add(t.buffer)
       return
     }
     const combined = monoid
