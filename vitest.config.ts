@@ -1,6 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { defineConfig } from 'vitest/config'
 import { nativeSources } from './test/support/native-sources.ts'
+import { TIME_LIMIT } from './test/support/time-limit.ts'
 
 // A new seed for every run. `npm test` runs a third of the cases of each property (a sixth of costly ones), `--mode long` twenty times all of them.
 process.env.SPT_SEED ??= String(Math.floor(Math.random() * 2 ** 31))
@@ -29,9 +30,8 @@ export default defineConfig(async ({ mode }) => {
   console.error(`SPT_SEED=${process.env.SPT_SEED} SPT_RUNS=${process.env.SPT_RUNS}`)
   const common = {
     setupFiles: ['test/support/setup.ts'],
-    // Opening a software device takes seconds, on a busy machine many.
-    hookTimeout: 120_000,
-    testTimeout: 180_000 * Math.max(1, Number(process.env.SPT_RUNS)),
+    hookTimeout: TIME_LIMIT,
+    testTimeout: TIME_LIMIT * Math.max(1, Number(process.env.SPT_RUNS)),
     pool: 'forks' as const,
     execArgv: [
       // Programs are trees that are rewritten: most of what is allocated is short-lived, and dies before a space of this size is full.

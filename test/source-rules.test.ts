@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { violations } from '../scripts/layers.mjs'
 import { AXES, type AxisWord, levelProperties } from '../src/ast/nodes/axis-kinds.ts'
+import { TIME_LIMIT } from './support/time-limit.ts'
 
 const files = (dir: string): string[] =>
   readdirSync(dir, { withFileTypes: true }).flatMap((e) =>
@@ -148,15 +149,6 @@ test('the verifiers are loaded only on demand', () => {
   expect([...loaded].filter((f) => /^src\/(verifiers|interpret)\//.test(f))).toEqual([])
 })
 
-test("plain tests use vitest's `test`: fast-check's `test` repeats each case", () => {
-  const found = files('test').filter((f) =>
-    /import \{[^}]*\b(test|it)\b(?! as (property|prop)\b)[^}]*\} from '@fast-check\/vitest'/.test(
-      readFileSync(f, 'utf8'),
-    ),
-  )
-  expect(found).toEqual([])
-})
-
 test('comments and pages name files that exist', () => {
   const all = ['src', 'test', 'bench', 'scripts', 'grammar'].flatMap(files).map((f) => `/${f}`)
   const named = [...files('src'), ...files('docs').filter((f) => f.endsWith('.md'))].flatMap((f) =>
@@ -175,4 +167,15 @@ test('mutants that change no result are listed with files that exist', () => {
   const all = new Set(files('src'))
   expect(judged.length).toBeGreaterThan(0)
   expect(judged.map((j) => j.file).filter((f) => !all.has(f))).toEqual([])
+})
+
+test('no test has a shorter time limit than `TIME_LIMIT`', () => {
+  const limits = /\}, ([\d_]+)\)$|^ *([\d_]+),\n *\)$/gm
+  const short = files('test').flatMap((f) =>
+    [...readFileSync(f, 'utf8').matchAll(limits)]
+      .map(([, a, b]) => Number((a ?? b)!.replaceAll('_', '')))
+      .filter((limit) => limit >= 10_000 && limit < TIME_LIMIT)
+      .map((limit) => `${f}: ${limit}`),
+  )
+  expect(short).toEqual([])
 })

@@ -1,10 +1,10 @@
 /** Bounds of functions of bits: they hold for all operands within theirs, and are as narrow as the words that come out. */
-import { test as property } from '@fast-check/vitest'
 import fc from 'fast-check'
 import { expect } from 'vitest'
 import { endsOfBits } from '../../src/analysis/integers/bit-ranges.ts'
 import { MATH } from '../../src/ir/values/math.ts'
 import { runs } from '../support/cases.ts'
+import { property } from '../support/property.ts'
 
 const RUNS = { numRuns: runs(3000) }
 const word = fc.oneof(
@@ -25,17 +25,14 @@ const functions = fc.constantFrom(
   'bit_xor' as const,
 )
 
-property.prop([functions, operand, operand], RUNS)(
-  'results lie within the bounds',
-  (fn, [a, x, b], [c, y, d]) => {
-    const [lo, hi] = endsOfBits(fn, [a, b], [c, d])
-    const value = MATH[fn].evaluate(x, y)
-    expect(value).toBeGreaterThanOrEqual(lo)
-    expect(value).toBeLessThanOrEqual(hi)
-  },
-)
+property([functions, operand, operand], RUNS)('results lie within the bounds', (fn, [a, x, b], [c, y, d]) => {
+  const [lo, hi] = endsOfBits(fn, [a, b], [c, d])
+  const value = MATH[fn].evaluate(x, y)
+  expect(value).toBeGreaterThanOrEqual(lo)
+  expect(value).toBeLessThanOrEqual(hi)
+})
 
-property.prop([functions, operand, operand], RUNS)(
+property([functions, operand, operand], RUNS)(
   'a result that may not fit has the range of a word',
   (fn, [a, x, b], [c, y, d]) => {
     const [lo, hi] = endsOfBits(fn, [a * 4 - 1, b * 4 + 1], [c * 4 - 1, d * 4 + 1])
@@ -49,7 +46,7 @@ const small = fc
   .tuple(fc.integer({ min: -20, max: 20 }), fc.nat(9))
   .map(([lo, n]) => Array.from({ length: n + 1 }, (_, k) => lo + k))
 
-property.prop([functions, small, small], RUNS)(
+property([functions, small, small], RUNS)(
   'bounds of few numbers are near the values that occur',
   (fn, xs, ys) => {
     const [lo, hi] = endsOfBits(fn, [xs[0]!, xs.at(-1)!], [ys[0]!, ys.at(-1)!])

@@ -1,5 +1,4 @@
 /** Reasoning about integers: whatever is concluded holds for every value that the facts allow. */
-import { test as property } from '@fast-check/vitest'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { END_RULES } from '../../src/analysis/integers/bound-rules.ts'
@@ -30,10 +29,11 @@ import { matcher } from '../../src/ir/expressions/patterns.ts'
 import { evaluate } from '../../src/ir/values/evaluate.ts'
 import { runs } from '../support/cases.ts'
 import { EXTENTS, integers, questions, quotients, values } from '../support/integer-gen.ts'
+import { property } from '../support/property.ts'
 
 const RUNS = { numRuns: runs(1500) }
 
-property.prop([integers, values], RUNS)('every value lies within the bounds', (e, at) => {
+property([integers, values], RUNS)('every value lies within the bounds', (e, at) => {
   const value = evaluate(e, at)
   const sum = linear(e)
   for (const { lo, hi, knownLo, knownHi } of [rangesOver(EXTENTS)(e), rangeOfSum(sum, rangesOver(EXTENTS))]) {
@@ -42,18 +42,18 @@ property.prop([integers, values], RUNS)('every value lies within the bounds', (e
   }
 })
 
-property.prop([integers, values], RUNS)('a sum has the value of its terms', (e, at) => {
+property([integers, values], RUNS)('a sum has the value of its terms', (e, at) => {
   const { terms, constant } = linear(e)
   const sum = [...terms.values()].reduce((n, t) => n + t.coefficient * evaluate(t.term, at), constant)
   expect(sum).toBe(evaluate(e, at) + 0)
 })
 
-property.prop([integers, integers, integers], RUNS)('equal sums have one key, however written', (a, b, c) => {
+property([integers, integers, integers], RUNS)('equal sums have one key, however written', (a, b, c) => {
   const key = linearKey(linear(add(a, add(b, mul(c, int(3))))))
   expect(linearKey(linear(sub(add(add(c, b), add(c, c)), sub(b, add(a, b)))))).toBe(key)
 })
 
-property.prop([integers, values, fc.constantFrom(2, 3, 4, 8)], RUNS)(
+property([integers, values, fc.constantFrom(2, 3, 4, 8)], RUNS)(
   'a divisor of an expression divides its value',
   (e, at, by) => {
     const of = new Map([...at, ['n', at.get('n')! * by]])
@@ -64,7 +64,7 @@ property.prop([integers, values, fc.constantFrom(2, 3, 4, 8)], RUNS)(
   },
 )
 
-property.prop([questions('x')], RUNS)('implied facts hold', ({ facts, of, end, at }) => {
+property([questions('x')], RUNS)('implied facts hold', ({ facts, of, end, at }) => {
   for (const cond of [lt(of, end), ge(of, int(0)), lt(of, int(20))])
     if (facts.implies(cond)) expect(evaluate(cond, at)).toBe(1)
 })
@@ -95,7 +95,7 @@ test('a normal form has the value of the expression', () => {
   expect(cases).toBeGreaterThan(RUNS.numRuns / 4)
 })
 
-property.prop([questions('x')], RUNS)(
+property([questions('x')], RUNS)(
   'expressions that are proved nonnegative are nonnegative',
   ({ facts, of, end, at }) => {
     const proved = [sub(end, of), of, sub(of, end)].filter((e) => neverNegative(facts.form(e), facts))
@@ -149,7 +149,7 @@ test('no bound of a float is implied', () => {
   expect(new Facts().implies(lt(binary('mod', variable('x'), int(3)), int(3)))).toBe(true)
 })
 
-property.prop([integers, fc.constantFrom('lt', 'le', 'gt', 'ge', 'eq', 'ne')], RUNS)(
+property([integers, fc.constantFrom('lt', 'le', 'gt', 'ge', 'eq', 'ne')], RUNS)(
   'a comparison of an integer with itself is decided',
   (e, op) => {
     const value = variable('x', 'f32')
@@ -226,7 +226,7 @@ test('the digits of a mixed-radix number are recovered, and a dense number has e
 })
 
 const few = fc.integer({ min: -3, max: 3 })
-property.prop([few, few, few, fc.boolean(), fc.boolean(), fc.boolean()], RUNS)(
+property([few, few, few, fc.boolean(), fc.boolean(), fc.boolean()], RUNS)(
   'a narrowed bound is known if what gives it is',
   (from, length, at, isLo, isHi, isStated) => {
     const [lo, hi] = [isStated ? at : LOWEST, isStated ? at + 3 : Infinity]
@@ -242,6 +242,6 @@ const intervals = fc
   .tuple(ENDS, ENDS, fc.boolean(), fc.boolean())
   .map(([x, y, knownLo, knownHi]) => interval(Math.min(x, y), Math.max(x, y), knownLo, knownHi))
 
-property.prop([intervals, intervals], RUNS)('a product has the bounds of its swapped factors', (a, b) => {
+property([intervals, intervals], RUNS)('a product has the bounds of its swapped factors', (a, b) => {
   expect(binaryInterval('mul', a, b)).toEqual(binaryInterval('mul', b, a))
 })

@@ -1,5 +1,4 @@
 /** Tiles: what is concluded about numbers of tiles and about sums of digits holds for every size, by enumeration. */
-import { test as property } from '@fast-check/vitest'
 import fc from 'fast-check'
 import { afterAll, expect, test } from 'vitest'
 import { Facts } from '../../src/analysis/integers/facts.ts'
@@ -7,6 +6,7 @@ import { tileReach, tileSize, tilings } from '../../src/analysis/integers/tiles.
 import { add, ceildiv, div, type Expr, int, mul, variable } from '../../src/ir/expressions/expr.ts'
 import { evaluate } from '../../src/ir/values/evaluate.ts'
 import { runs } from '../support/cases.ts'
+import { property } from '../support/property.ts'
 
 const RUNS = { numRuns: runs(400) }
 const SIZES = [0, 1, 3, 4, 8, 17]
@@ -29,7 +29,7 @@ const at = (e: Expr, size: number, more: readonly (readonly [string, number])[] 
 const conclusions = new Map<string, number>()
 const concluded = (name: string): void => void conclusions.set(name, (conclusions.get(name) ?? 0) + 1)
 
-property.prop([count, end], RUNS)('a number of tiles is the rounded quotient', ([of, tiles], other) => {
+property([count, end], RUNS)('a number of tiles is the rounded quotient', ([of, tiles], other) => {
   for (const t of tilings(tiles)) {
     for (const size of SIZES) {
       expect(at(tiles, size)).toBe(Math.ceil(at(t.total, size) / t.by) + 0)
@@ -43,7 +43,7 @@ property.prop([count, end], RUNS)('a number of tiles is the rounded quotient', (
   }
 })
 
-property.prop([count, end, small], RUNS)('the first element of each tile exists', ([of, tiles], other, c) => {
+property([count, end, small], RUNS)('the first element of each tile exists', ([of, tiles], other, c) => {
   const v = variable('v')
   const facts = new Facts({ end: (e) => (e === v ? tiles : undefined) })
   for (const bound of [of, other])
@@ -68,7 +68,7 @@ const digits = fc
       fc.boolean(),
     ),
   )
-property.prop([digits, end, small], RUNS)(
+property([digits, end, small], RUNS)(
   'digits take each value below their reach once',
   ([of, tiles, a, b, skip, isSwapped], other, by) => {
     const extents = [int(a), int(b), tiles]

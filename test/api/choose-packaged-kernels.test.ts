@@ -82,7 +82,7 @@ describe.each(['cpu', 'webgpu'] as const)('on %s', (kind) => {
   let device: Device
   beforeAll(async () => {
     device = await devices[kind]()
-  }, 120_000)
+  })
   afterAll(() => device.dispose())
 
   test.each(kind === 'cpu' ? NAMES : sample(NAMES, 3))(

@@ -1,6 +1,6 @@
 /** `fastest { … }`: the schedule of which the cost model expects the least time, of those that are legal on the data. */
 
-import { fc, test as property } from '@fast-check/vitest'
+import fc from 'fast-check'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { flatInputs } from '../../src/api/inputs/flat-inputs.ts'
 import { upload } from '../../src/device.ts'
@@ -8,6 +8,7 @@ import { coords, type Device, devices, type Kernel, load } from '../../src/node.
 import { type CostModel, costModel, predictor, useCostModel } from '../../src/search.ts'
 import { runs } from '../support/cases.ts'
 import { integers } from '../support/kernels.ts'
+import { property } from '../support/property.ts'
 import { complaint } from './support.ts'
 
 const LIST = ['gpu(8, 32)', 'gpu(2, 8)', 'hyb(1, 3, 64, 8, 32)', 'cpu', 'vector(4, 8, 4, 4)']
@@ -42,7 +43,7 @@ afterEach(() => {
 })
 afterAll(() => cpu.dispose())
 
-property.prop([fc.integer({ min: 1, max: 60 }), fc.integer({ min: 1, max: 64 }), fc.nat(5)], {
+property([fc.integer({ min: 1, max: 60 }), fc.integer({ min: 1, max: 64 }), fc.nat(5)], {
   numRuns: runs(4),
 })('follows the predictor, in any order of the list', async (m, d, seed) => {
   const tensors = { A: matrix(m, seed) }

@@ -1,13 +1,14 @@
 /** Prepared kernels that are collected without `free()` are reported, in development. */
 import { execFile } from 'node:child_process'
 import { promisify } from 'node:util'
-import { fc, test as property } from '@fast-check/vitest'
+import fc from 'fast-check'
 import { afterAll, describe, expect, test } from 'vitest'
 import { LeakDetector } from '../../src/api/built/leak-detector.ts'
 import type { Device } from '../../src/node.ts'
 import { disposedDevices } from '../../src/runtime/device-checks.ts'
 import { Folder } from '../cli/support.ts'
 import { sample } from '../support/cases.ts'
+import { property } from '../support/property.ts'
 
 const device = (kind: 'cpu' | 'webgpu' | 'cuda'): Device => ({ kind, name: 'some chip' }) as unknown as Device
 
@@ -37,7 +38,7 @@ function fake() {
   }
 }
 
-property.prop([
+property([
   fc.array(
     fc.record({ free: fc.boolean(), kind: fc.constantFrom('cpu', 'webgpu', 'cuda'), dispose: fc.boolean() }),
   ),
@@ -124,13 +125,9 @@ process.exit(0)
     expect(said[0]).toMatch(
       /^sparsetile: binding of twice was collected without free\(\); its .* MiB on webgpu/,
     )
-  }, 60_000)
+  })
 
-  test.each(sample<Record<string, string>>(OFF, 3))(
-    'says nothing where %j',
-    async (env) => {
-      expect(await run(env)).toEqual([])
-    },
-    60_000,
-  )
+  test.each(sample<Record<string, string>>(OFF, 3))('says nothing where %j', async (env) => {
+    expect(await run(env)).toEqual([])
+  })
 })

@@ -70,7 +70,7 @@ test('program text, calls and JSON give the same kernel', async () => {
     }),
     { numRuns: runs(30) },
   )
-}, 600_000)
+})
 
 test('invalid steps are rejected when they are replayed', async () => {
   const kernel = await kernelOf()
@@ -195,7 +195,7 @@ ${KERNEL.slice(KERNEL.indexOf('kernel product'))}`)
     }),
     { numRuns: runs(30) },
   )
-}, 600_000)
+})
 
 test('groups have at most as many positions as coordinates, rounded up to a tile', async () => {
   const device = await cpu

@@ -1,6 +1,6 @@
 /** Results that differ since a declared monoid is none for the values at hand are told apart from bugs of the compiler. */
 
-import { fc, test as property } from '@fast-check/vitest'
+import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { flatInputs } from '../../src/api/inputs/flat-inputs.ts'
 import { dense, devices, type Kernel, load } from '../../src/node.ts'
@@ -9,6 +9,7 @@ import { verifyAgainst } from '../../src/run/verify/verify.ts'
 import { space } from '../../src/search/spaces/function-space.ts'
 import { runs } from '../support/cases.ts'
 import { PointEvaluator } from '../support/point-evaluator.ts'
+import { property } from '../support/property.ts'
 
 const cpu = await devices.cpu()
 const [m, n] = [3, 8]
@@ -59,7 +60,7 @@ const by = fc.constantFrom(2, 3, 4)
 const text = fc.constantFrom(DIRECT, THROUGH_LOCAL)
 
 describe('results that differ', () => {
-  property.prop([values, by, text], { numRuns: runs(15) })(
+  property([values, by, text], { numRuns: runs(15) })(
     'are attributed to a monoid that violates the axioms',
     async (all, count, body) => {
       const { ok, reducerFault, problems } = await verified(regrouped(await kernelOf(500, body), count), all)
@@ -68,7 +69,7 @@ describe('results that differ', () => {
     },
   )
 
-  property.prop([values, by, text], { numRuns: runs(10) })(
+  property([values, by, text], { numRuns: runs(10) })(
     'are attributed to the compiler if the axioms hold for the values that occur',
     async (all, count, body) => {
       const right = await kernelOf(1e6, body)

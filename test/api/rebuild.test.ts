@@ -1,5 +1,5 @@
 /** Prepared kernels on a new device after the old one was lost. */
-import { fc, test as property } from '@fast-check/vitest'
+import fc from 'fast-check'
 import { afterAll, expect, test } from 'vitest'
 import { type Binding, coords, type Device, dense, devices, load } from '../../src/node.ts'
 import { findAdapter } from '../../src/runtime/webgpu/node.ts'
@@ -7,6 +7,7 @@ import { createWebGpuDevice } from '../../src/runtime/webgpu/open.ts'
 import { runs } from '../support/cases.ts'
 import { asHardware } from '../support/hardware.ts'
 import { integers } from '../support/kernels.ts'
+import { property } from '../support/property.ts'
 
 const open: Device[] = []
 afterAll(async () => {
@@ -55,7 +56,7 @@ const cases = fc.record({
   schedule: fc.constantFrom('gpu', 'hyb_combined', 'bsr', null),
   written: fc.boolean(),
 })
-property.prop([cases], { numRuns: runs(4) })(
+property([cases], { numRuns: runs(4) })(
   'after a device loss, one call restores the kernel with its bound and written values',
   async ({ m, seed, schedule, written }) => {
     const { device, lose } = await losing()

@@ -1,6 +1,6 @@
 /** Software adapters run `parallel()` where nobody named a schedule and the work does not repay compiling another one. */
 
-import { fc, test as property } from '@fast-check/vitest'
+import fc from 'fast-check'
 import { afterEach, describe, expect, test } from 'vitest'
 import { iterationsIn, PLAIN_ITERATIONS } from '../../src/api/auto-schedule/software-adapter-schedule.ts'
 import { flatInputs } from '../../src/api/inputs/flat-inputs.ts'
@@ -8,6 +8,7 @@ import { coords, type Device, dense, devices, load } from '../../src/node.ts'
 import { costModel, useCostModel } from '../../src/search.ts'
 import { runs } from '../support/cases.ts'
 import { integers } from '../support/kernels.ts'
+import { property } from '../support/property.ts'
 
 const fake = (isSoftware: boolean, name = 'some adapter'): Device =>
   ({
@@ -44,7 +45,7 @@ describe('the default dispatch', async () => {
   const spmm = (await load('sparsetile/kernels/spmm.spt')).kernel('spmm')
   const sizes = fc.record({ rows: fc.nat(60), each: fc.nat(40), d: fc.integer({ min: 1, max: 1 << 20 }) })
 
-  property.prop([sizes], { numRuns: runs(20) })(
+  property([sizes], { numRuns: runs(20) })(
     'is evaluated on software adapters only for much work',
     async ({ rows, each, d }) => {
       const inputs = { tensors: { A: banded(60, rows, each) }, params: { d } }
@@ -76,7 +77,7 @@ describe('the default dispatch', async () => {
 
 describe('a kernel without a schedule', async () => {
   const kernel = (await load(PRODUCT)).kernel()
-  property.prop([fc.tuple(fc.nat(3000), fc.nat(3000), fc.nat(30))], { numRuns: runs(20) })(
+  property([fc.tuple(fc.nat(3000), fc.nat(3000), fc.nat(30))], { numRuns: runs(20) })(
     'has no other variant on software adapters, except for much work',
     ([m, n, k]) => {
       const tensors = { A: zeros(m, k), B: zeros(k, n) }

@@ -1,9 +1,9 @@
 /** Ready-made arrays: integers of any type, and indices that are unsorted or repeat, put right on request. */
-import { test as prop } from '@fast-check/vitest'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import type { SptError } from '../../src/ast/diagnostics/diagnostic.ts'
 import { coords, dense, devices, type Integers, load, type StoredTensor, stored } from '../../src/node.ts'
+import { property } from '../support/property.ts'
 
 const TYPES: readonly ((list: readonly number[]) => Integers)[] = [
   (l) => l,
@@ -77,7 +77,7 @@ const entriesArb = fc.array(fc.record({ i: fc.nat(3), j: fc.nat(4), v: fc.intege
   maxLength: 12,
 })
 
-prop.prop([entriesArb, fc.constantFrom('plain', 'blocks'), fc.boolean()])(
+property([entriesArb, fc.constantFrom('plain', 'blocks'), fc.boolean()])(
   'unsorted and repeated indices give the same tensor as coordinates',
   async (entries, schedule, late) => {
     const rows = [0, 1, 2, 3].map((i) => entries.filter((e) => e.i === i))

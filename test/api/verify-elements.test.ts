@@ -1,5 +1,5 @@
 /** The tolerance is of each element, and in proportion to its own terms: no element hides behind another. */
-import { fc, test as property } from '@fast-check/vitest'
+import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { load } from '../../src/node.ts'
 import { precisionOf } from '../../src/plan/launch-plan.ts'
@@ -7,6 +7,7 @@ import { type RefDenseResult, type RefOptions, reference } from '../../src/refer
 import { compareOutput } from '../../src/run/verify/compare-outputs.ts'
 import { kernelOf } from '../elaborate/support.ts'
 import { runs } from '../support/cases.ts'
+import { property } from '../support/property.ts'
 
 const kernel = kernelOf(`kernel sums(m: size, n: size) {
   axis i = dense_fixed(m)
@@ -74,7 +75,7 @@ const data = fc
     }),
   )
 
-property.prop([data], { numRuns: runs(200) })('any order of terms passes', (d) => {
+property([data], { numRuns: runs(200) })('any order of terms passes', (d) => {
   const values = d.rows.map((_, r) => rowOf(d, r, d.keys))
   expect(compare(values, expectedOf(d))).toMatchObject({
     problem: null,
@@ -83,7 +84,7 @@ property.prop([data], { numRuns: runs(200) })('any order of terms passes', (d) =
   })
 })
 
-property.prop([data], { numRuns: runs(200) })(
+property([data], { numRuns: runs(200) })(
   'a missing term is detected, however large other elements are',
   (d) => {
     const values = d.rows.map((_, r) => rowOf(d, r, d.keys, r === d.row ? d.dropped : null))
@@ -98,18 +99,15 @@ const tf32 = (x: number): number => {
   return new Float32Array(word.buffer)[0]!
 }
 
-property.prop([data], { numRuns: runs(200) })(
-  'lower-precision factors pass if an instruction has them',
-  (d) => {
-    const cut = {
-      ...d,
-      rows: d.rows.map((row) => row.map((v) => tf32(Math.fround(v)))),
-      x: d.x.map((v) => tf32(v)),
-    }
-    const values = d.rows.map((_, r) => rowOf(cut, r, d.keys))
-    expect(compare(values, expectedOf(d, { precision: 10 }))).toMatchObject({ problem: null, undecided: 0 })
-  },
-)
+property([data], { numRuns: runs(200) })('lower-precision factors pass if an instruction has them', (d) => {
+  const cut = {
+    ...d,
+    rows: d.rows.map((row) => row.map((v) => tf32(Math.fround(v)))),
+    x: d.x.map((v) => tf32(v)),
+  }
+  const values = d.rows.map((_, r) => rowOf(cut, r, d.keys))
+  expect(compare(values, expectedOf(d, { precision: 10 }))).toMatchObject({ problem: null, undecided: 0 })
+})
 
 test('lower-precision factors are detected if no instruction has them', () => {
   const d = { rows: [[0.7]], x: [0.3] }
@@ -194,7 +192,7 @@ const CONTINUOUS = [
 ]
 const near = fc.array(fc.integer({ min: -40, max: 40 }), { minLength: 1, maxLength: 20 })
 
-property.prop([near, fc.constantFrom(...CONTINUOUS)], { numRuns: runs(200) })(
+property([near, fc.constantFrom(...CONTINUOUS)], { numRuns: runs(200) })(
   'continuous functions by cases are compared everywhere',
   (steps, value) => {
     const X = [3, ...steps.map((k) => 3 + k * 2 ** -22)]

@@ -2,7 +2,7 @@
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { fc, test as property } from '@fast-check/vitest'
+import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { arrayClass } from '../../src/ir/values/arrays.ts'
 import { DTYPES, type Dtype, INT_RANGE, isFloat } from '../../src/ir/values/dtype.ts'
@@ -12,6 +12,7 @@ import { coords, dense, devices, load, readTensor, stored, writeTensor } from '.
 import { space } from '../../src/search/spaces/function-space.ts'
 import { runs } from '../support/cases.ts'
 import { PointEvaluator } from '../support/point-evaluator.ts'
+import { property } from '../support/property.ts'
 
 const cpu = await devices.cpu()
 const [m, n] = [3, 4]
@@ -76,7 +77,7 @@ const cases = fc.record({ from: fc.constantFrom(...DTYPES), to: fc.constantFrom(
   })
 })
 
-property.prop([cases], { numRuns: runs(60) })(
+property([cases], { numRuns: runs(60) })(
   'every source type in every role, before and after `write`',
   async ({ types: { from, to }, D, C, R, U, next, x }) => {
     const compiled = await (await load(textOf(to))).kernel().build(cpu)

@@ -1,6 +1,6 @@
 /** Schedules of a kernel that share inputs compute what they compute by themselves, and hold them once. */
 
-import { fc, test as property } from '@fast-check/vitest'
+import fc from 'fast-check'
 import { beforeAll, describe, expect, test } from 'vitest'
 import { Built } from '../../src/api/built/built.ts'
 import { flatInputs } from '../../src/api/inputs/flat-inputs.ts'
@@ -9,6 +9,7 @@ import { coords, type Device, type Kernel, load } from '../../src/node.ts'
 import { Workspace } from '../../src/search.ts'
 import { runs } from '../support/cases.ts'
 import { type Counted, countedDevice } from '../support/counted-device.ts'
+import { property } from '../support/property.ts'
 import { complaint, TEXT } from './support.ts'
 
 let kernel: Kernel
@@ -53,7 +54,7 @@ const matrices = fc
     })),
   )
 
-property.prop(
+property(
   [matrices, fc.shuffledSubarray([...CANDIDATES.keys()], { minLength: 2 }), fc.boolean(), fc.boolean()],
   { numRuns: runs(25) },
 )(
@@ -85,7 +86,7 @@ property.prop(
   },
 )
 
-property.prop([matrices, fc.constantFrom(...CANDIDATES.keys())], { numRuns: runs(25) })(
+property([matrices, fc.constantFrom(...CANDIDATES.keys())], { numRuns: runs(25) })(
   'arrays built on the device equal those of the host',
   async ({ A, B, d }, which) => {
     const inputs = { A, B, d }
@@ -183,7 +184,7 @@ describe('shared storage', () => {
   })
 })
 
-property.prop([fc.array(fc.integer({ min: -2, max: 2 }), { minLength: 35, maxLength: 35 }), fc.boolean()], {
+property([fc.array(fc.integer({ min: -2, max: 2 }), { minLength: 35, maxLength: 35 }), fc.boolean()], {
   numRuns: runs(8),
 })('dense tensors over common axes are stored in separate formats', async (values, there) => {
   const product = (
@@ -269,7 +270,7 @@ schedule mul.squares { A as bsr(2) }
     })
   })
 
-  property.prop([bound, fc.shuffledSubarray([...SCHEDULES], { minLength: 2 }), fc.boolean()], {
+  property([bound, fc.shuffledSubarray([...SCHEDULES], { minLength: 2 }), fc.boolean()], {
     numRuns: runs(25),
   })(
     'each kernel of a workspace and each variant receives the lists of its formats',
@@ -299,7 +300,7 @@ schedule mul.squares { A as bsr(2) }
     },
   )
 
-  property.prop([bound, fc.constantFrom(...SCHEDULES)], { numRuns: runs(10) })(
+  property([bound, fc.constantFrom(...SCHEDULES)], { numRuns: runs(10) })(
     'unused lists and missing lists are rejected',
     async ({ tensors, params }, name) => {
       const compiled = await of.schedule(name).build(device, { auto: false })

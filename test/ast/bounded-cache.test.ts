@@ -1,8 +1,9 @@
-import { fc, test as property } from '@fast-check/vitest'
+import fc from 'fast-check'
 import { expect } from 'vitest'
 import { TextCache } from '../../src/ast/latest.ts'
+import { property } from '../support/property.ts'
 
-property.prop([
+property([
   fc.array(fc.tuple(fc.boolean(), fc.stringMatching(/^[ab]{1,4}$/))),
   fc.integer({ min: 1, max: 12 }),
 ])('the most recently used entries are kept, as many as fit', (asked, most) => {

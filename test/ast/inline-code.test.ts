@@ -1,11 +1,12 @@
 /** Texts between backticks are not matched, and every place is still that of the source. */
-import { fc, test as property } from '@fast-check/vitest'
+import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { sourceOf, spanIn } from '../../src/ast/diagnostics/span.ts'
 import type * as Ast from '../../src/ast/nodes/nodes.ts'
 import { scan } from '../../src/ast/parse/lexical-scan.ts'
 import { parseExpression } from '../../src/ast/parse/parse.ts'
 import { parse } from '../../src/schedule/steps/language.ts'
+import { property } from '../support/property.ts'
 import { refusal } from '../support/refusal.ts'
 
 const codes = fc.array(fc.string({ unit: fc.constantFrom('a', '(', '"', '\n', '/', '$', ' ') }), {
@@ -13,7 +14,7 @@ const codes = fc.array(fc.string({ unit: fc.constantFrom('a', '(', '"', '\n', '/
 })
 const blanks = fc.string({ unit: fc.constantFrom('x', ' ', '\n', '\t', '// a (\n', '/* ` */', '"a  b"') })
 
-property.prop([codes, blanks])(
+property([codes, blanks])(
   'code, comments and blanks are removed, other text keeps its place',
   (inside, outside) => {
     const text = inside.map((c) => `${outside}\`${c}\``).join('') + outside

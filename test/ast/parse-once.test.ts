@@ -1,11 +1,12 @@
 /** A declaration that was read before is read wherever it stands, with whatever comments, as by a parser that has seen nothing. */
-import { fc, test as property } from '@fast-check/vitest'
+import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { SptError } from '../../src/ast/diagnostics/diagnostic.ts'
 import { type Parser, parserFor } from '../../src/ast/parse/parse.ts'
 import { print } from '../../src/ast/print/print.ts'
 import { STEP_SYNTAX } from '../../src/schedule/steps/language.ts'
 import { runs } from '../support/cases.ts'
+import { property } from '../support/property.ts'
 import { file } from './arbitrary.ts'
 
 const newParser = (): Parser => parserFor(Object.values(STEP_SYNTAX))
@@ -26,7 +27,7 @@ const between = fc.constantFrom('\n', '\n\n', '\n// said\n', '/* said */\n', '\n
 const nodesOf = (x: unknown): object[] =>
   typeof x === 'object' && x !== null ? [x, ...Object.values(x).flatMap(nodesOf)] : []
 
-property.prop(
+property(
   [
     fc.array(file, { minLength: 1, maxLength: 3 }),
     fc.array(fc.array(fc.tuple(fc.nat(), between), { minLength: 1, maxLength: 5 }), {

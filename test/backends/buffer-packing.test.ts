@@ -1,4 +1,4 @@
-import { fc, test as property } from '@fast-check/vitest'
+import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { flatInputs } from '../../src/api/inputs/flat-inputs.ts'
 import { interpretPlan } from '../../src/interpret/stage3.ts'
@@ -9,6 +9,7 @@ import { lanesOf } from '../../src/run/compile/compiled-program.ts'
 import type { Device } from '../../src/runtime/device.ts'
 import { verify3 } from '../../src/verifiers/stage3.ts'
 import { runs } from '../support/cases.ts'
+import { property } from '../support/property.ts'
 
 /** `k` sparse operands of one launch: 3 k + 1 buffers; `values` may give some of them other types. */
 function text(k: number, values: readonly string[] = []): string {
@@ -84,7 +85,7 @@ const padded = (arrays: readonly (readonly number[])[]): number[] =>
   arrays.flatMap((a) => [...a, ...new Array<number>((4 - (a.length % 4)) % 4).fill(0)])
 
 describe('packing', () => {
-  property.prop([fc.array(matrix, { minLength: 2, maxLength: 6 }), fc.integer({ min: 3, max: 20 })], {
+  property([fc.array(matrix, { minLength: 2, maxLength: 6 }), fc.integer({ min: 3, max: 20 })], {
     numRuns: runs(40),
   })('keeps the result, and stays within the limit if it succeeds', async (operands, limit) => {
     const cpu = limited(await devices.cpu(), limit)
@@ -196,7 +197,7 @@ ${[0, 1, 2, 3, 4].map((k) => `  buffer y${k}: f32[i, j] inout`).join('\n')}
     expect(await compiled(step!)).not.toBeInstanceOf(SptError)
   })
 
-  property.prop(
+  property(
     [
       fc.array(fc.constantFrom(...STATEMENTS), { minLength: 4, maxLength: 9 }),
       fc.integer({ min: 3, max: 6 }),

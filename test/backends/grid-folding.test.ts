@@ -1,7 +1,8 @@
 /** Logical grids on those of a device: as they are, folded, or refused. */
-import { fc, test as property } from '@fast-check/vitest'
+import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { physicalGrid } from '../../src/backends/grid-folding.ts'
+import { property } from '../support/property.ts'
 
 const max = fc.tuple(fc.integer({ min: 1, max: 70 }), fc.integer({ min: 1, max: 70 }), fc.constant(1))
 const sides = fc.tuple(
@@ -9,7 +10,7 @@ const sides = fc.tuple(
   fc.integer({ min: 1, max: 90 }),
   fc.integer({ min: 1, max: 3 }),
 )
-property.prop([sides, max])(
+property([sides, max])(
   'a grid that fits is unchanged; a folded grid has every block and few more',
   (logical, limits) => {
     const grid = physicalGrid(logical, limits)

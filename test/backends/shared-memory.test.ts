@@ -1,5 +1,5 @@
 /** Where arrays of shared memory lie: apart while both are in use, and with a barrier between where not. */
-import { fc, test as property } from '@fast-check/vitest'
+import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { allocateShared } from '../../src/backends/memory/shared-memory-liveness.ts'
 import { bool, builtin, int, load, lt, variable } from '../../src/ir/expressions/expr.ts'
@@ -8,6 +8,7 @@ import type { Buffer, For, Launch, Stmt } from '../../src/ir/statements/loops.ts
 import { barrier, when } from '../../src/ir/statements/statement-builders.ts'
 import { someStmt, stmt, walkStmts } from '../../src/ir/statements/tree.ts'
 import { runs } from '../support/cases.ts'
+import { property } from '../support/property.ts'
 
 const array = (name: string, length: number): Buffer => ({
   name,
@@ -98,7 +99,7 @@ const barriersIn = (body: readonly Stmt[]): number => {
 }
 
 describe('placeShared', () => {
-  property.prop([programs], { numRuns: runs(250) })(
+  property([programs], { numRuns: runs(250) })(
     'no two live arrays overlap on any path',
     ({ lengths, uses }) => {
       const arrays = lengths.map((n, k) => array(`s${k}`, n))
@@ -139,7 +140,7 @@ describe('placeShared', () => {
     },
   )
 
-  property.prop([programs], { numRuns: runs(100) })(
+  property([programs], { numRuns: runs(100) })(
     'statements share memory under a block-uniform condition',
     ({ lengths, uses }) => {
       const body = [...lengths.map((n, k) => alloc(array(`s${k}`, n))), barrier(), ...statementsOf(uses)]

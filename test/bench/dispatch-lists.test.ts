@@ -1,9 +1,10 @@
 /** Lists of schedules made of what was measured. */
-import { fc, test as property } from '@fast-check/vitest'
+import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import type { Judged } from '../../bench/model/judging.ts'
 import { greedy, listed, pickFrom } from '../../bench/model/lists.ts'
 import { runs } from '../support/cases.ts'
+import { property } from '../support/property.ts'
 
 const caseOf = (name: string, width: number, times: Readonly<Record<string, number>>): Judged => ({
   name,
@@ -23,7 +24,7 @@ const measured = fc.array(fc.tuple(...NAMES.map(() => fc.integer({ min: 1, max: 
   maxLength: 12,
 })
 
-property.prop([measured, fc.integer({ min: 1, max: 4 })], { numRuns: runs(100) })(
+property([measured, fc.integer({ min: 1, max: 4 })], { numRuns: runs(100) })(
   'begin with the best single schedule, and no longer list is worse if predictions hold',
   (times, most) => {
     const cases = listed(

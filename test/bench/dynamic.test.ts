@@ -1,5 +1,5 @@
 /** Products whose zeros are found in each run, with our kernels on the CPU, and a loop in the library's place. */
-import { fc, test as property } from '@fast-check/vitest'
+import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { breakEven } from '../../bench/gpu/break-even.ts'
 import type { Case } from '../../bench/gpu/case.ts'
@@ -10,6 +10,7 @@ import { building, buildingOnWebgpu } from '../../bench/gpu/suites/dynamic-build
 import { maskedOnWebgpu } from '../../bench/gpu/suites/dynamic-webgpu.ts'
 import { TILES, type Tile, tileName, tilesAsked } from '../../bench/gpu/tiles.ts'
 import { sample } from '../support/cases.ts'
+import { property } from '../support/property.ts'
 import { untimed } from './simulated-suites.ts'
 
 const KERNELS: Readonly<Record<string, string>> = {
@@ -105,15 +106,15 @@ test('requested tiles and fill ratios', () => {
   expect(heldAsked({} as Options, [0.5])).toEqual([0.5])
 })
 
-property.prop([
-  fc.double({ min: 0.01, max: 0.99, noNaN: true }),
-  fc.double({ min: 1, max: 50, noNaN: true }),
-])('the break-even point is the intersection of linear times', (zeros, base) => {
-  const [dense, all] = [base * 2, base]
-  // As fast at `zeros`.
-  const own = (z: number): number => all + ((dense - all) * (1 - z)) / (1 - zeros)
-  const points = [0.995, 0, 0.5, 0.9].map((z) => ({ zeros: z, own: own(z), dense }))
-  expect(breakEven(points)).toBeCloseTo(zeros, 6)
-  expect(breakEven(points.map((p) => ({ ...p, own: dense + 1 })))).toBeUndefined()
-  expect(breakEven(points.map((p) => ({ ...p, own: dense - 1 })))).toBe(0)
-})
+property([fc.double({ min: 0.01, max: 0.99, noNaN: true }), fc.double({ min: 1, max: 50, noNaN: true })])(
+  'the break-even point is the intersection of linear times',
+  (zeros, base) => {
+    const [dense, all] = [base * 2, base]
+    // As fast at `zeros`.
+    const own = (z: number): number => all + ((dense - all) * (1 - z)) / (1 - zeros)
+    const points = [0.995, 0, 0.5, 0.9].map((z) => ({ zeros: z, own: own(z), dense }))
+    expect(breakEven(points)).toBeCloseTo(zeros, 6)
+    expect(breakEven(points.map((p) => ({ ...p, own: dense + 1 })))).toBeUndefined()
+    expect(breakEven(points.map((p) => ({ ...p, own: dense - 1 })))).toBe(0)
+  },
+)

@@ -1,5 +1,5 @@
 /** Groups of pairs: families, files, what is expected of products, and the suites with our kernels on the CPU. */
-import { fc, test as property } from '@fast-check/vitest'
+import fc from 'fast-check'
 import { afterAll, describe, expect, test, vi } from 'vitest'
 import { GROUP_FAMILIES, type GroupKind } from '../../bench/families/groups.ts'
 import { widen } from '../../bench/gpu/blocks.ts'
@@ -16,6 +16,7 @@ import { npzChunks } from '../../src/io/index.ts'
 import { devices } from '../../src/node.ts'
 import { Folder } from '../cli/support.ts'
 import { runs, sample } from '../support/cases.ts'
+import { property } from '../support/property.ts'
 
 const folder = new Folder()
 afterAll(() => folder.remove())
@@ -158,7 +159,7 @@ const layers = fc.record({
   type: fc.constantFrom('f32' as const, 'f16' as const, 'bf16' as const),
 })
 
-property.prop([small, layers, fc.nat(), fc.nat()], { numRuns: runs(30) })(
+property([small, layers, fc.nat(), fc.nat()], { numRuns: runs(30) })(
   'expected products: right ones pass, and inexact, missing or misplaced ones are detected',
   ({ shape, all }, layer, seed, where) => {
     const coords = [0, 1, 2].map((d) => Int32Array.from(all, (t) => t[d]!)) as unknown as Groups['coords']

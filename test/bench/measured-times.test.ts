@@ -1,8 +1,9 @@
 /** What times are kept: those of the fastest round, once a second one agrees with it. */
-import { fc, test as property } from '@fast-check/vitest'
+import fc from 'fast-check'
 import { expect } from 'vitest'
 import { settled } from '../../bench/model/timed.ts'
 import { runs } from '../support/cases.ts'
+import { property } from '../support/property.ts'
 
 /** Each slower than the one before by more than what counts as agreement. */
 const disturbances = fc
@@ -10,7 +11,7 @@ const disturbances = fc
   .map((steps) => steps.map((_, k) => steps.slice(0, k + 1).reduce((a, b) => a * b, 1)))
   .chain((factors) => fc.shuffledSubarray(factors, { minLength: factors.length }))
 
-property.prop([fc.integer({ min: 1, max: 1000 }), disturbances], { numRuns: runs(100) })(
+property([fc.integer({ min: 1, max: 1000 }), disturbances], { numRuns: runs(100) })(
   'disturbed rounds are ignored unless two rounds agree',
   async (us, factors) => {
     const rounds = [...factors, 1, 1.01].map((f) => f * us)

@@ -1,6 +1,6 @@
 /** Pruned layers with our kernels on the CPU, and loops in the libraries' place. */
 import { readFileSync } from 'node:fs'
-import { fc, test as property } from '@fast-check/vitest'
+import fc from 'fast-check'
 import { afterAll, expect, test } from 'vitest'
 import { checkSchedules } from '../../bench/gpu/asked.ts'
 import { widen } from '../../bench/gpu/blocks.ts'
@@ -21,6 +21,7 @@ import { devices } from '../../src/node.ts'
 import { tileElementWise, tileWise as tiles } from '../../src/prune.ts'
 import { Folder } from '../cli/support.ts'
 import { runs } from '../support/cases.ts'
+import { property } from '../support/property.ts'
 import { HostBlas } from './host-blas.ts'
 import { HostStream } from './host-stream.ts'
 
@@ -174,7 +175,7 @@ test('errors of libraries are detected; an impossible sparsity is reported', asy
   expect(said.some((t) => t.includes('is left out: prune/'))).toBe(true)
 })
 
-property.prop([fc.double({ min: 0.15, max: 0.85, noNaN: true })], { numRuns: runs(1) })(
+property([fc.double({ min: 0.15, max: 0.85, noNaN: true })], { numRuns: runs(1) })(
   'the break-even sparsity is found to 2 %, and the dispatch is compared with the dense product',
   async (unit) => {
     // The library takes 1, tiles as much of 1 / unit as is left of them.

@@ -1,10 +1,10 @@
 /** Outputs over unordered indices are compared by coordinates. */
-import { test as property } from '@fast-check/vitest'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { devices, load, stored } from '../../src/node.ts'
 import { compareOutput } from '../../src/run/verify/compare-outputs.ts'
 import { runs } from '../support/cases.ts'
+import { property } from '../support/property.ts'
 
 const device = await devices.cpu()
 const [N, WIDTH] = [5, 3]
@@ -62,34 +62,31 @@ test.each(Object.keys(compiled))('%s', async (name) => {
 const cells = fc.array(fc.tuple(fc.nat({ max: 2 }), fc.nat({ max: 2 })), { minLength: 1, maxLength: 8 })
 const lexicographic = (a: readonly number[], b: readonly number[]): number => a[0]! - b[0]! || a[1]! - b[1]!
 
-property.prop([cells, fc.nat()])(
-  'duplicates are compared in their order, and a wrong entry is found',
-  (at, k) => {
-    const entries = at.map((point, e) => ({ point, value: e + 1 }))
-    const sorted = entries.toSorted((a, b) => lexicographic(a.point, b.point))
-    const columns = (list: typeof entries) => [0, 1].map((d) => Int32Array.from(list, (e) => e.point[d]!))
-    const want = {
-      kind: 'sparse',
-      shape: [3, 3],
-      coords: columns(sorted),
-      values: Float64Array.from(sorted, (e) => e.value),
-      errors: new Float64Array(at.length),
-    } as const
-    const compare = (list: typeof entries) => {
-      const values = Int32Array.from(list, (e) => e.value)
-      const got = { kind: 'coords', shape: [3, 3], coords: columns(list), values, dtype: 'i32' } as const
-      return compareOutput('O', got, want, null).problem
-    }
-    expect(compare(entries)).toBe(null)
-    const wrong = entries[k % at.length]!
-    const { point, value } = wrong
-    const instead = (e: typeof wrong) => entries.map((x) => (x === wrong ? e : x))
-    expect(compare(instead({ point, value: 100 }))).toBe(
-      `O[${point.join(', ')}] is 100, the reference has ${value} (allowed error 0.00e+0)`,
-    )
-    const [i, j] = point
-    expect(compare(instead({ point: [(i + 1) % 3, j], value }))).toMatch(
-      /^O: (an entry is at|no entry, or too few, at) \d, \d, where/,
-    )
-  },
-)
+property([cells, fc.nat()])('duplicates are compared in their order, and a wrong entry is found', (at, k) => {
+  const entries = at.map((point, e) => ({ point, value: e + 1 }))
+  const sorted = entries.toSorted((a, b) => lexicographic(a.point, b.point))
+  const columns = (list: typeof entries) => [0, 1].map((d) => Int32Array.from(list, (e) => e.point[d]!))
+  const want = {
+    kind: 'sparse',
+    shape: [3, 3],
+    coords: columns(sorted),
+    values: Float64Array.from(sorted, (e) => e.value),
+    errors: new Float64Array(at.length),
+  } as const
+  const compare = (list: typeof entries) => {
+    const values = Int32Array.from(list, (e) => e.value)
+    const got = { kind: 'coords', shape: [3, 3], coords: columns(list), values, dtype: 'i32' } as const
+    return compareOutput('O', got, want, null).problem
+  }
+  expect(compare(entries)).toBe(null)
+  const wrong = entries[k % at.length]!
+  const { point, value } = wrong
+  const instead = (e: typeof wrong) => entries.map((x) => (x === wrong ? e : x))
+  expect(compare(instead({ point, value: 100 }))).toBe(
+    `O[${point.join(', ')}] is 100, the reference has ${value} (allowed error 0.00e+0)`,
+  )
+  const [i, j] = point
+  expect(compare(instead({ point: [(i + 1) % 3, j], value }))).toMatch(
+    /^O: (an entry is at|no entry, or too few, at) \d, \d, where/,
+  )
+})

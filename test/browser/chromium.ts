@@ -7,6 +7,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Readable, Writable } from 'node:stream'
+import { TIME_LIMIT } from '../support/time-limit.ts'
 
 const FLAGS = [
   '--headless',
@@ -24,7 +25,7 @@ const FLAGS = [
   '--ignore-gpu-blocklist',
 ]
 
-const START_MS = 20_000
+const START_MS = TIME_LIMIT / 2
 
 interface Message {
   readonly id?: number

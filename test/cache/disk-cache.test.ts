@@ -4,7 +4,7 @@ import { mkdtemp, readdir, readFile, rm, utimes, writeFile } from 'node:fs/promi
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { fc, test as property } from '@fast-check/vitest'
+import fc from 'fast-check'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { type Source, sourceOf } from '../../src/ast/diagnostics/span.ts'
 import {
@@ -20,6 +20,7 @@ import { treesIn } from '../../src/io/package/program-trees.ts'
 import { decodeTree, encodeTree } from '../../src/io/package/tree-encoding.ts'
 import { parse } from '../../src/schedule/steps/language.ts'
 import { sample } from '../support/cases.ts'
+import { property } from '../support/property.ts'
 
 let folder = ''
 beforeEach(async () => {
@@ -41,7 +42,7 @@ test('a folder is created with its parents, or the failure is reported at once',
 const text = fc.string({ unit: 'binary' })
 
 describe('entries', () => {
-  property.prop([fc.uint8Array({ maxLength: 200 }), fc.nat(), fc.integer({ min: 1, max: 255 })])(
+  property([fc.uint8Array({ maxLength: 200 }), fc.nat(), fc.integer({ min: 1, max: 255 })])(
     'an entry is read back, and altered, truncated or foreign entries are ignored',
     (payload, at, flip) => {
       const file = encodeEntry('k', payload)
@@ -54,7 +55,7 @@ describe('entries', () => {
     },
   )
 
-  property.prop([fc.array(text), fc.array(text)])('keys differ if the parts differ', (a, b) => {
+  property([fc.array(text), fc.array(text)])('keys differ if the parts differ', (a, b) => {
     expect(cacheKey(a) === cacheKey(b)).toBe(JSON.stringify(a) === JSON.stringify(b))
   })
 

@@ -16,11 +16,11 @@ import {
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { test as prop } from '@fast-check/vitest'
 import fc from 'fast-check'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { checkReplaceable, onProcessEnd, replaceFile } from '../../src/cache/replace-file.ts'
 import { writeFile } from '../../src/io/node-files.ts'
+import { property } from '../support/property.ts'
 
 let folder = ''
 beforeAll(() => {
@@ -39,7 +39,7 @@ const codeOf = (work: Promise<unknown>) => work.then(() => 'ok').catch((e) => e.
 const script = (name: string) => fileURLToPath(new URL(`../../dist/src/${name}`, import.meta.url))
 const isRoot = process.getuid?.() === 0
 
-prop.prop([fc.array(fc.uint8Array({ maxLength: 50 }), { maxLength: 5 }), fc.option(fc.nat(5))])(
+property([fc.array(fc.uint8Array({ maxLength: 50 }), { maxLength: 5 }), fc.option(fc.nat(5))])(
   'all chunks are written, or the old file stays',
   async (chunks, failing) => {
     const path = put('any')

@@ -1,9 +1,9 @@
 /** Integers in files beyond 32 bits are bound to buffers that hold them, and refused by others with what to do. */
 import { readFileSync } from 'node:fs'
-import { test as prop } from '@fast-check/vitest'
 import fc from 'fast-check'
 import { afterAll, expect, test } from 'vitest'
 import { npyChunks } from '../../src/io/numpy/npz-write.ts'
+import { property } from '../support/property.ts'
 import { Folder, spt } from './support.ts'
 
 const folder = new Folder()
@@ -31,7 +31,7 @@ const sums = (dtype: string, file: string) =>
 const results = (): number[] =>
   readFileSync(folder.at('y.mtx'), 'utf8').trim().split('\n').slice(2).map(Number)
 
-prop.prop([fc.array(fc.maxSafeInteger(), { minLength: 1, maxLength: 3 })])(
+property([fc.array(fc.maxSafeInteger(), { minLength: 1, maxLength: 3 })])(
   'any integer of a double, to an f64 buffer',
   async (values) => {
     const { code, err } = await sums('f64', matrix('a.mtx', values))

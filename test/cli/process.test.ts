@@ -7,6 +7,7 @@ import { promisify } from 'node:util'
 import { afterAll, expect, test } from 'vitest'
 import { calibrationPath, chipOf } from '../../src/io/package/calibrations.ts'
 import { SEED } from '../support/cases.ts'
+import { TIME_LIMIT } from '../support/time-limit.ts'
 import { Folder, MATRIX, PROGRAM, spt as told } from './support.ts'
 
 const command = fileURLToPath(new URL('../../dist/lib/spt.js', import.meta.url))
@@ -15,7 +16,7 @@ const program = folder.file('mul.spt', PROGRAM)
 afterAll(() => folder.remove())
 
 const spawned = (...args: string[]) =>
-  spawnSync(process.execPath, [command, ...args], { encoding: 'utf8', timeout: 60_000 })
+  spawnSync(process.execPath, [command, ...args], { encoding: 'utf8', timeout: TIME_LIMIT / 2 })
 
 test('it is built, executable, and has a shebang', () => {
   expect(existsSync(command), 'npm run build first').toBe(true)
@@ -97,7 +98,7 @@ test('a search ends although worker threads are still running', () => {
 test('a closed pipe ends the process without an error', () => {
   const files = Array.from({ length: 60 }, () => `"${program}"`).join(' ')
   const pipe = `"${process.execPath}" "${command}" check ${files} | head -c 1; echo " \${PIPESTATUS[0]}"`
-  const r = spawnSync('bash', ['-c', pipe], { encoding: 'utf8', timeout: 60_000 })
+  const r = spawnSync('bash', ['-c', pipe], { encoding: 'utf8', timeout: TIME_LIMIT / 2 })
   expect([r.stdout, r.stderr]).toEqual(['/ 0\n', ''])
 })
 

@@ -1,12 +1,13 @@
 /** `spt prune --predict`: what the cost model says of a kernel with each layer's weights, all and kept. */
 import { existsSync, readFileSync, rmSync } from 'node:fs'
-import { fc, test as property } from '@fast-check/vitest'
+import fc from 'fast-check'
 import { afterAll, expect, test } from 'vitest'
 import { safetensorsChunks, writeFile } from '../../src/io/index.ts'
 import { coords, load } from '../../src/node.ts'
 import { layersFromValues, type Mask, prune, tileElementWise, tileWise } from '../../src/prune.ts'
 import { predictor } from '../../src/search.ts'
 import { runs } from '../support/cases.ts'
+import { property } from '../support/property.ts'
 import { Folder, spt } from './support.ts'
 
 const folder = new Folder()
@@ -55,7 +56,7 @@ const CASES = [
   ],
 ] as const
 
-property.prop(
+property(
   [
     fc.array(layer, { minLength: 1, maxLength: 3 }),
     fc.constantFrom(...CASES),

@@ -11,7 +11,7 @@ import {
   writeFileSync,
 } from 'node:fs'
 import { fileURLToPath } from 'node:url'
-import { fc, test as property } from '@fast-check/vitest'
+import fc from 'fast-check'
 import { afterAll, describe, expect, test } from 'vitest'
 import { SptError } from '../../src/ast/diagnostics/diagnostic.ts'
 import { checkOutFolder, writeFolder } from '../../src/cli/prune/folder.ts'
@@ -34,6 +34,7 @@ import {
   vectorNOfM,
 } from '../../src/prune.ts'
 import { runs } from '../support/cases.ts'
+import { property } from '../support/property.ts'
 import { wellFormed } from '../support/xml.ts'
 import { Folder, spt } from './support.ts'
 
@@ -247,7 +248,7 @@ const model = (list: readonly DrawnLayer[]): Uint8Array =>
     { format: 'pt' },
   )
 
-property.prop(
+property(
   [
     fc.array(layer, { minLength: 1, maxLength: 4 }),
     fc.constantFrom(...PATTERNS),
@@ -315,7 +316,7 @@ property.prop(
   },
 )
 
-property.prop([fc.array(layer, { minLength: 1, maxLength: 3 }), fc.boolean(), fc.constantFrom(1, 2, 3)], {
+property([fc.array(layer, { minLength: 1, maxLength: 3 }), fc.boolean(), fc.constantFrom(1, 2, 3)], {
   numRuns: runs(10),
 })('given tile-wise masks are kept unchanged', async (list, transposed, granularity) => {
   const weights = folder.file('m.safetensors', model(list))
@@ -752,7 +753,7 @@ describe('the report', () => {
     )
   }
 
-  property.prop([fc.double({ min: 0, max: 1, maxExcluded: true, noNaN: true })], { numRuns: runs(10) })(
+  property([fc.double({ min: 0, max: 1, maxExcluded: true, noNaN: true })], { numRuns: runs(10) })(
     'that is truncated is rejected',
     async (where) => {
       const whole = (await made).trimEnd()

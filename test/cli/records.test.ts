@@ -1,5 +1,5 @@
 import { existsSync, readFileSync } from 'node:fs'
-import { fc } from '@fast-check/vitest'
+import fc from 'fast-check'
 import { afterAll, expect, test } from 'vitest'
 import { openRecords } from '../../src/search/records/index.ts'
 import { anyStudy, anyTrial } from '../search/record-gen.ts'

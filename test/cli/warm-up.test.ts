@@ -1,9 +1,10 @@
 /** `spt run` reports warm runs, and the first one by itself. */
-import { fc, test as property } from '@fast-check/vitest'
+import fc from 'fast-check'
 import { expect } from 'vitest'
 import { warmUp } from '../../src/cli/run/phase-timer.ts'
+import { property } from '../support/property.ts'
 
-property.prop([fc.integer({ min: 0, max: 400 }), fc.integer({ min: 0, max: 40 })])(
+property([fc.integer({ min: 0, max: 400 }), fc.integer({ min: 0, max: 40 })])(
   'runs are repeated until the total time suffices, however fast they become',
   async (cold, warm) => {
     let [now, done] = [0, 0]

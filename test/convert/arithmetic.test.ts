@@ -101,5 +101,5 @@ describe.each(DEVICES)('on $name', ({ kind, open }) => {
         ],
       },
     )
-  }, 120_000)
+  })
 })

@@ -295,5 +295,5 @@ describe.each(DEVICES)('on $name', ({ kind, open }) => {
       }),
       { numRuns: runs(kind === 'webgpu' ? 2 : 12) },
     )
-  }, 120_000)
+  })
 })

@@ -40,7 +40,7 @@ describe.each(DEVICES.filter((d) => d.name !== 'cpu in blocks'))('columns on $ki
   beforeAll(async () => {
     device = await open()
     q = new Queue(device)
-  }, 120_000)
+  })
   afterAll(async () => {
     await q.dispose()
     await device.dispose()

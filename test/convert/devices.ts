@@ -38,7 +38,7 @@ export function opened(open: () => Device | Promise<Device>): { readonly device:
   let device: Device
   beforeAll(async () => {
     device = await open()
-  }, 120_000)
+  })
   afterAll(async () => {
     await releaseConversions(device)
     await device.dispose()

@@ -304,7 +304,7 @@ describe.each(Object.keys(PLACES))('the position of a list in %s', (name) => {
           }),
           { numRuns: runs(kind === 'webgpu' ? 2 : 3), examples: [[NOTHING]] },
         )
-      }, 120_000)
+      })
     },
   )
 })

@@ -68,6 +68,5 @@ describe.each(DEVICES)('on $name', ({ name, kind, open }) => {
         { numRuns: runs(kind === 'webgpu' ? 1 : 3) },
       )
     },
-    300_000,
   )
 })

@@ -103,7 +103,6 @@ describe.each(DEVICES)('on $name', ({ name: device, kind, open }) => {
         { numRuns: runs(kind === 'webgpu' ? 1 : 6) },
       )
     },
-    300_000,
   )
 })
 

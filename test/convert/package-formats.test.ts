@@ -62,6 +62,5 @@ describe.each(DEVICES)('on $name', ({ kind, name, open }) => {
         { numRuns: runs(kind === 'webgpu' ? 2 : name === 'cpu' ? 6 : 3) },
       )
     },
-    300_000,
   )
 })

@@ -136,5 +136,5 @@ describe.each(DEVICES)('on $name', ({ kind, open }) => {
       }),
       { numRuns: runs(kind === 'webgpu' ? 2 : 10) },
     )
-  }, 120_000)
+  })
 })

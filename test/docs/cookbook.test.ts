@@ -2,10 +2,11 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { fc, test as prop } from '@fast-check/vitest'
+import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { commandOf, cookbookPages, fileNameOf, kernels, rows } from '../../scripts/cookbook.mjs'
 import { spt } from '../cli/support.ts'
+import { property } from '../support/property.ts'
 import { executes, pagesIn, read } from './site.ts'
 
 test('the pages are those of scripts/cookbook.mjs (UPDATE_GOLDEN=1 renews them)', () => {
@@ -49,12 +50,11 @@ describe('commands', () => {
     process.chdir(home)
     rmSync(folder, { recursive: true })
   })
-  prop.prop([fc.constantFrom(...commands.map(([kernel]) => kernel as string))], { numRuns: 4 })(
+  property([fc.constantFrom(...commands.map(([kernel]) => kernel as string))], { numRuns: 4 })(
     'a random sample agrees with the reference',
     async (kernel) => {
       const { code, err } = await spt(commandOf(kernel).split(' '))
       expect({ kernel, code, err }).toEqual({ kernel, code: 0, err: '' })
     },
-    120_000,
   )
 })

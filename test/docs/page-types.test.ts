@@ -7,7 +7,7 @@ test('the TypeScript of pages type-checks', () => {
   const pages = executedPages()
   expect(pages.length).toBeGreaterThan(20)
   expect(typeErrors(pages).join('\n')).toBe('')
-}, 120_000)
+})
 
 test('every executable page is executed by a test file', () => {
   const files = readdirSync('test/docs').filter((name) => name.endsWith('.test.ts'))

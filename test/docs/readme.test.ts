@@ -11,27 +11,23 @@ executes('README.md')
 
 const commands = [...readFileSync('README.md', 'utf8').matchAll(/^spt (.*?)(?: +#.*)?$/gm)].map((m) => m[1]!)
 
-test.each(commands)(
-  'spt %s',
-  async (line) => {
-    const folder = mkdtempSync(join(tmpdir(), 'spt-readme-'))
-    const words = [...line.matchAll(/(?:'[^']*'|\S)+/g)].map(([word]) => word.replaceAll("'", ''))
-    // Without a number of trials the search takes a minute.
-    if (words[0] === 'tune') words.push('--trials', '2')
-    const isWritten = (k: number): boolean => ['--svg', '--html'].includes(words[k - 1] ?? '')
-    const { code, err } = await spt(words.map((w, k) => (isWritten(k) ? join(folder, w) : w)))
-    expect({ code, err: err.replace(/^wrote .*\n$/, '') }).toEqual({ code: 0, err: '' })
-    const picture = words[words.indexOf('--svg') + 1]!
-    if (picture.endsWith('.svg')) {
-      const drawn = readFileSync(join(folder, picture), 'utf8')
-      const shown = join('docs', picture)
-      if (process.env.UPDATE_GOLDEN) writeFileSync(shown, drawn)
-      expect(drawn).toBe(readFileSync(shown, 'utf8'))
-    }
-    rmSync(folder, { recursive: true })
-  },
-  120_000,
-)
+test.each(commands)('spt %s', async (line) => {
+  const folder = mkdtempSync(join(tmpdir(), 'spt-readme-'))
+  const words = [...line.matchAll(/(?:'[^']*'|\S)+/g)].map(([word]) => word.replaceAll("'", ''))
+  // Without a number of trials the search takes a minute.
+  if (words[0] === 'tune') words.push('--trials', '2')
+  const isWritten = (k: number): boolean => ['--svg', '--html'].includes(words[k - 1] ?? '')
+  const { code, err } = await spt(words.map((w, k) => (isWritten(k) ? join(folder, w) : w)))
+  expect({ code, err: err.replace(/^wrote .*\n$/, '') }).toEqual({ code: 0, err: '' })
+  const picture = words[words.indexOf('--svg') + 1]!
+  if (picture.endsWith('.svg')) {
+    const drawn = readFileSync(join(folder, picture), 'utf8')
+    const shown = join('docs', picture)
+    if (process.env.UPDATE_GOLDEN) writeFileSync(shown, drawn)
+    expect(drawn).toBe(readFileSync(shown, 'utf8'))
+  }
+  rmSync(folder, { recursive: true })
+})
 
 test('contains commands', () => {
   expect(commands.length).toBeGreaterThan(3)

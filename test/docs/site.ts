@@ -72,7 +72,7 @@ export function executes(path: string): void {
         shown.toSorted(),
       )
       for (const [name, picture] of made) expect(picture).toBe(read(join(dirname(page), name)))
-    }, 120_000)
+    })
   })
 }
 

@@ -30,7 +30,7 @@ describe.each(withCommands)('%s', (page) => {
     process.chdir(home)
     rmSync(folder, { recursive: true })
   })
-  test.for(commands)('spt %s', { timeout: 120_000 }, async (line, { skip }) => {
+  test.for(commands)('spt %s', async (line, { skip }) => {
     const words = [...line.matchAll(/(?:'[^']*'|\S)+/g)].map(([word]) => word.replaceAll("'", ''))
     const { code, err } = await spt(words)
     skip(words.includes('cuda') && err.includes('device/absent'), 'there is no CUDA device')

@@ -1,11 +1,12 @@
 /** Choices that call or extend choices: flattened branches decide as evaluating the nesting does. */
-import { fc, test as property } from '@fast-check/vitest'
+import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { decide, dispatchCall } from '../../src/api/dispatch/dispatch-conditions.ts'
 import type { Choice } from '../../src/elaborate/index.ts'
 import { elaborate } from '../../src/elaborate/index.ts'
 import { load, SptError } from '../../src/node.ts'
 import { loadProgram, programOf } from '../../src/schedule/steps/language.ts'
+import { property } from '../support/property.ts'
 
 const KERNEL = `kernel mul(m: size, n: size, d: size) {
   axis i  = dense_fixed(m)
@@ -184,7 +185,7 @@ function elaboratedOrLarge(text: string): ReturnType<typeof elaborate> {
 }
 
 describe('nested dispatches', () => {
-  property.prop([several, inputs])('select the same branch as nested evaluation', (all, given) => {
+  property([several, inputs])('select the same branch as nested evaluation', (all, given) => {
     const text = KERNEL + all.map((w, k) => choiceText(`c${k}`, w)).join('')
     const { choices } = elaboratedOrLarge(text)
     const [last] = all.slice(-1)
@@ -234,7 +235,7 @@ const complaints = async (main: string, more: Readonly<Record<string, string>> =
   )
 
 describe('extensions of imported dispatches', () => {
-  property.prop([written([1], fc.constant(0)), inputs])(
+  property([written([1], fc.constant(0)), inputs])(
     'keep all branches of the imported dispatch, after their own',
     async (own, given) => {
       const base: Written = {

@@ -87,7 +87,7 @@ test('any program under any schedule: elements loaded and stored', async () => {
     },
     CASES,
   )
-}, 120_000)
+})
 
 const TEXT = `
 kernel product(m: size, n: size, d: size) {

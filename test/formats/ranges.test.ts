@@ -64,7 +64,7 @@ describe('parts of a partition', () => {
       { numRuns: runs(20) },
     )
     await device.dispose()
-  }, 120_000)
+  })
 
   test.each([
     [6, 3, [2, 2, 2]],

@@ -1,9 +1,9 @@
 /** Arrays that are brought without a kernel are checked as those that a kernel is given. */
-import { test as property } from '@fast-check/vitest'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { coords, devices, load, SptError, stored } from '../../src/node.ts'
 import { runs, scaled } from '../support/cases.ts'
+import { property } from '../support/property.ts'
 import { refusal } from '../support/refusal.ts'
 
 const program = await load(`import "sparsetile/kernels/formats.spt"
@@ -86,7 +86,7 @@ const boundaries = fc
   .array(fc.oneof(fc.nat(3), fc.nat(200)), { minLength: 2, maxLength: 5 })
   .map((xs) => Int32Array.from([0, ...xs]).sort())
 
-property.prop([fc.constantFrom('near', 'apart', 'found'), boundaries, boundaries], { numRuns: runs(60) })(
+property([fc.constantFrom('near', 'apart', 'found'), boundaries, boundaries], { numRuns: runs(60) })(
   'arrays of a part are rejected under another list in its condition',
   async (name, ...two) => {
     // Segments of columns end with the last of them.

@@ -212,4 +212,4 @@ test('the declared ones are valid WGSL and CUDA', async () => {
     }
   }
   if (!noNvcc) expect(compileCuda([cuda.join('\n')])).toBe('')
-}, 60_000)
+})

@@ -1,9 +1,9 @@
 import { readFileSync } from 'node:fs'
-import { test as prop } from '@fast-check/vitest'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { readMatrixMarket, type TextOptions } from '../../src/io/text/matrix-market.ts'
 import { matrixMarketChunks } from '../../src/io/text/matrix-market-write.ts'
+import { property } from '../support/property.ts'
 import { bytesOf, collect, coordsArb, elements, pieces, problem, survives, valuesArb } from './support.ts'
 
 const read = (text: string, options: TextOptions = {}) =>
@@ -13,7 +13,7 @@ const fixture = (name: string) =>
 const head = (kind: string) => `%%MatrixMarket matrix ${kind}\n`
 
 describe('write ∘ read = id', () => {
-  prop.prop([coordsArb(2, ['f64', 'f32', 'i32', 'u32', 'i8', 'u8']), fc.integer({ min: 1, max: 40 })])(
+  property([coordsArb(2, ['f64', 'f32', 'i32', 'u32', 'i8', 'u8']), fc.integer({ min: 1, max: 40 })])(
     'coordinates, in any cut of the stream',
     async (tensor, size) => {
       const bytes = await collect(matrixMarketChunks(tensor))
@@ -22,7 +22,7 @@ describe('write ∘ read = id', () => {
       ).toEqual(tensor)
     },
   )
-  prop.prop([
+  property([
     fc
       .tuple(
         fc.nat(5),

@@ -1,11 +1,11 @@
 import { readFileSync } from 'node:fs'
-import { test as prop } from '@fast-check/vitest'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { convertValues } from '../../src/io/element-arrays.ts'
 import { type NpyOptions, readNpy } from '../../src/io/numpy/npy.ts'
 import { npyChunks } from '../../src/io/numpy/npz-write.ts'
 import { DTYPES, type Dtype } from '../../src/ir/values/dtype.ts'
+import { property } from '../support/property.ts'
 import { bytesOf, collect, pieces, problem, survives, valuesArb } from './support.ts'
 
 const bytes = (name: string) => new Uint8Array(readFileSync(new URL(`fixtures/${name}`, import.meta.url)))
@@ -38,14 +38,14 @@ describe('write ∘ read = id', () => {
         shape.reduce((p, n) => p * n, 1),
       ).map((values) => ({ kind: 'dense' as const, shape, values, dtype })),
     )
-  prop.prop([tensorArb, fc.integer({ min: 1, max: 100 })])(
+  property([tensorArb, fc.integer({ min: 1, max: 100 })])(
     'all types and shapes, in any cut',
     async (tensor, size) => {
       const file = await collect(npyChunks(tensor.values, tensor.shape, tensor.dtype))
       expect(await readNpy(pieces(file, size), { bytes: file.length })).toEqual(tensor)
     },
   )
-  prop.prop([valuesArb('bf16', 5)])('bf16 is stored as f32', async (values) => {
+  property([valuesArb('bf16', 5)])('bf16 is stored as f32', async (values) => {
     const file = await collect(npyChunks(values, [5], 'bf16'))
     expect((await readNpy([file])).dtype).toBe('f32')
     expect(await readNpy([file], { dtype: 'bf16' })).toEqual({
@@ -113,7 +113,7 @@ describe('64-bit integers', () => {
       ...new Uint8Array(b.buffer),
     ])
   }
-  prop.prop([fc.bigInt({ min: -(2n ** 63n), max: 2n ** 63n - 1n })])('become rounded doubles', async (v) => {
+  property([fc.bigInt({ min: -(2n ** 63n), max: 2n ** 63n - 1n })])('become rounded doubles', async (v) => {
     expect((await read(wide(true, v), { dtype: 'f64' })).values[0]).toBe(Number(v))
   })
   test('become 32-bit integers if they fit, otherwise the place is reported', async () => {

@@ -2,7 +2,6 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { test as prop } from '@fast-check/vitest'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import type { SptError } from '../../src/ast/diagnostics/diagnostic.ts'
@@ -14,6 +13,7 @@ import { type NamedArray, npzArrays, npzChunks } from '../../src/io/numpy/npz-wr
 import type { ReadOptions } from '../../src/io/tensor-file-options.ts'
 import { coords, devices, load, stored } from '../../src/node.ts'
 import type { CoordTensor } from '../../src/storage/tensor.ts'
+import { property } from '../support/property.ts'
 import { collect, elements, problem } from './support.ts'
 
 type Arrays = Record<string, NamedArray>
@@ -60,7 +60,7 @@ const digits = (linear: number, sizes: readonly number[]): number[] => {
   return out
 }
 
-prop.prop([compressedArb])('GCXS: any axes compressed, of any rank', async ({ shape, held, compressed }) => {
+property([compressedArb])('GCXS: any axes compressed, of any rank', async ({ shape, held, compressed }) => {
   const axes = [...compressed, ...shape.map((_, k) => k).filter((k) => !compressed.includes(k))]
   const sizes = axes.map((k) => shape[k]!)
   const columns = sizes.slice(compressed.length).reduce((a, b) => a * b, 1)

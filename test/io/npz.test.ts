@@ -1,5 +1,4 @@
 import { readFileSync } from 'node:fs'
-import { test as prop } from '@fast-check/vitest'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { bytesSource } from '../../src/io/byte-source.ts'
@@ -12,6 +11,7 @@ import { toCoords } from '../../src/io/sparse-matrix.ts'
 import type { ReadOptions } from '../../src/io/tensor-file-options.ts'
 import type { CoordTensor, StoredTensor } from '../../src/storage/tensor.ts'
 import { sample } from '../support/cases.ts'
+import { property } from '../support/property.ts'
 import { collect, coordsArb, elements, problem, sameBytes, survives, valuesArb } from './support.ts'
 
 const bytes = (name: string) => new Uint8Array(readFileSync(new URL(`fixtures/${name}`, import.meta.url)))
@@ -38,7 +38,7 @@ describe('write ∘ read = id', () => {
     ...t,
     values: t.values ?? valueArray(t.dtype, t.coords[0]!.length, '').fill(encoder(t.dtype, String)(1, 0)),
   })
-  prop.prop([
+  property([
     fc
       .integer({ min: 1, max: 4 })
       .chain((rank) => coordsArb(rank, ['f64', 'f32', 'f16', 'i32', 'u32', 'i8', 'u8', 'bool'])),
@@ -47,7 +47,7 @@ describe('write ∘ read = id', () => {
     const source = await archive(npzArrays(tensor), compress)
     expect(await readTensorFrom(source)).toEqual(withOnes(tensor))
   })
-  prop.prop([valuesArb('f32', 6)])('dense', async (values) => {
+  property([valuesArb('f32', 6)])('dense', async (values) => {
     const tensor = { kind: 'dense' as const, shape: [2, 3], values, dtype: 'f32' as const }
     expect(await readTensorFrom(bytesSource('a.npz', await collect(tensorChunks('a.npz', tensor))))).toEqual(
       tensor,

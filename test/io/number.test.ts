@@ -1,8 +1,8 @@
-import { test as prop } from '@fast-check/vitest'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { Numbers } from '../../src/io/text/number.ts'
 import { runs } from '../support/cases.ts'
+import { property } from '../support/property.ts'
 import { bytesOf } from './support.ts'
 
 function float(text: string): number {
@@ -25,24 +25,24 @@ const digits = (maxLength: number) =>
   fc.array(fc.nat(9), { minLength: 1, maxLength }).map((list) => list.join(''))
 
 describe('floats are exactly rounded', () => {
-  prop.prop([fc.double()], { numRuns: runs(1500) })('shortest decimals of doubles', (v) => {
+  property([fc.double()], { numRuns: runs(1500) })('shortest decimals of doubles', (v) => {
     expect(float(Object.is(v, -0) ? '-0' : String(v).toLowerCase())).toBe(v)
   })
-  prop.prop([fc.double({ noNaN: true, noDefaultInfinity: true }), fc.integer({ min: 15, max: 30 })], {
+  property([fc.double({ noNaN: true, noDefaultInfinity: true }), fc.integer({ min: 15, max: 30 })], {
     numRuns: runs(1500),
   })('16 to 31 digits', (v, n) => {
     const text = v.toExponential(n)
     if (Number.isFinite(Number(text))) expect(float(text)).toBe(Number(text))
     else expect(refuses(text, 'float')).toBe(true)
   })
-  prop.prop([digits(40), digits(40), fc.integer({ min: -60, max: 60 }), fc.boolean()], {
+  property([digits(40), digits(40), fc.integer({ min: -60, max: 60 }), fc.boolean()], {
     numRuns: runs(2500),
   })('any digits, point and exponent agree with Number', (a, b, e, minus) => {
     const text = `${minus ? '-' : ''}${a}.${b}e${e}`
     expect(float(text)).toBe(Number(text))
   })
   // Half-way cases, where one digit more decides: the tail has to be seen.
-  prop.prop([fc.integer({ min: 2 ** 52, max: 2 ** 53 - 2 }), fc.integer({ min: 1, max: 9 })], {
+  property([fc.integer({ min: 2 ** 52, max: 2 ** 53 - 2 }), fc.integer({ min: 1, max: 9 })], {
     numRuns: runs(1000),
   })('next to half-way cases', (m, d) => {
     for (const tail of ['5', `5${'0'.repeat(9)}${d}`, `4${'9'.repeat(9)}${d}`]) {
@@ -51,7 +51,7 @@ describe('floats are exactly rounded', () => {
     }
   })
   // The hardest inputs: the midpoint of two doubles, cut off after 30 digits.
-  prop.prop([fc.double({ min: 1e-13, max: 1e43, noNaN: true }), fc.integer({ min: 17, max: 30 })], {
+  property([fc.double({ min: 1e-13, max: 1e43, noNaN: true }), fc.integer({ min: 17, max: 30 })], {
     numRuns: runs(2500),
   })('midpoints of doubles, truncated and one unit more', (v, length) => {
     // v = m · 2^e exactly; the midpoint to the next double is (2m + 1) · 2^(e - 1).
@@ -113,7 +113,7 @@ describe('floats are exactly rounded', () => {
 })
 
 describe('integers', () => {
-  prop.prop([fc.maxSafeInteger()])('are read as printed', (v) => {
+  property([fc.maxSafeInteger()])('are read as printed', (v) => {
     const n = new Numbers()
     n.reset(bytesOf(`${v} 7`))
     expect(n.int()).toBe(v)

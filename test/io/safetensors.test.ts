@@ -1,4 +1,3 @@
-import { test as prop } from '@fast-check/vitest'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { type ByteSource, bytesSource } from '../../src/io/byte-source.ts'
@@ -8,6 +7,7 @@ import { openSafetensors, type Safetensors } from '../../src/io/safetensors/safe
 import type { SafetensorsPart } from '../../src/io/safetensors/safetensors-write.ts'
 import { densePart, safetensorsChunks } from '../../src/io/safetensors/safetensors-write.ts'
 import { DTYPES } from '../../src/ir/values/dtype.ts'
+import { property } from '../support/property.ts'
 import { bytesOf, collect, problem, sameBytes, survives, valuesArb } from './support.ts'
 
 const product = (shape: readonly number[]) => shape.reduce((p, n) => p * n, 1)
@@ -109,36 +109,33 @@ const refused = (header: string | Uint8Array, data = 0, length?: bigint) =>
   problem(() => opened(file(header, data, length)))
 
 describe('write ∘ read = id', () => {
-  prop.prop([fileArb, textsArb])(
-    'any types, shapes, names and texts, bit for bit',
-    async (tensors, texts) => {
-      const bytes = await written(tensors, new Map(texts))
-      const back = await opened(bytes)
-      expect(await contents(back)).toEqual(new Map(tensors))
-      expect(back.metadata).toEqual(new Map(texts))
-      const plain = independent(bytes)
-      expect(plain).toEqual(new Map(tensors))
-      // Aligned: the header, and in it each tensor whose type has whole bytes, as far as mapped memory needs it.
-      const data = 8 + Number(Buffer.from(bytes).readBigUInt64LE(0))
-      expect(data % 8).toBe(0)
-      for (const { type, start } of back.entries.values()) expect(start % Math.ceil(BYTES[type]!)).toBe(0)
-      expect(sameBytes(await written(tensors, new Map(texts)), bytes)).toBe(true)
-      // Names in the order of the data.
-      const starts = Array.from(back.entries.values(), (e) => e.start)
-      expect(starts).toEqual(starts.toSorted((a, b) => a - b))
-    },
-  )
+  property([fileArb, textsArb])('any types, shapes, names and texts, bit for bit', async (tensors, texts) => {
+    const bytes = await written(tensors, new Map(texts))
+    const back = await opened(bytes)
+    expect(await contents(back)).toEqual(new Map(tensors))
+    expect(back.metadata).toEqual(new Map(texts))
+    const plain = independent(bytes)
+    expect(plain).toEqual(new Map(tensors))
+    // Aligned: the header, and in it each tensor whose type has whole bytes, as far as mapped memory needs it.
+    const data = 8 + Number(Buffer.from(bytes).readBigUInt64LE(0))
+    expect(data % 8).toBe(0)
+    for (const { type, start } of back.entries.values()) expect(start % Math.ceil(BYTES[type]!)).toBe(0)
+    expect(sameBytes(await written(tensors, new Map(texts)), bytes)).toBe(true)
+    // Names in the order of the data.
+    const starts = Array.from(back.entries.values(), (e) => e.start)
+    expect(starts).toEqual(starts.toSorted((a, b) => a - b))
+  })
   const denseArb = fc
     .tuple(fc.array(fc.nat(4), { maxLength: 3 }), fc.constantFrom(...DTYPES))
     .chain(([shape, dtype]) =>
       valuesArb(dtype, product(shape)).map((values) => ({ kind: 'dense' as const, shape, values, dtype })),
     )
-  prop.prop([denseArb])('dense tensors of all types, alone in a file', async (tensor) => {
+  property([denseArb])('dense tensors of all types, alone in a file', async (tensor) => {
     const source = bytesSource('a.SafeTensors', await collect(tensorChunks('a.SafeTensors', tensor)))
     expect(await readTensorFrom(source)).toEqual(tensor)
     expect(await readTensorFrom(source, { address: 'tensor', shape: tensor.shape })).toEqual(tensor)
   })
-  prop.prop([denseArb])('conversion to f64 is exact', async (tensor) => {
+  property([denseArb])('conversion to f64 is exact', async (tensor) => {
     const back = await opened(await collect(safetensorsChunks([densePart('', tensor)])))
     const { values } = await back.dense('', 'f64')
     expect(values).toEqual(convertValues(tensor.values, tensor.dtype, 'f64', ''))
@@ -303,7 +300,7 @@ describe('inconsistent headers', () => {
     expect([...back.entries.keys()]).toEqual(['a', 'e', 'b'])
     expect([...(await back.dense('b')).values]).toEqual([3, 4, 5, 6, 7])
   })
-  prop.prop([
+  property([
     fileArb,
     fc.array(fc.tuple(fc.nat(600), fc.nat(255)), { minLength: 1, maxLength: 4 }),
     fc.option(fc.nat(600)),
@@ -316,7 +313,7 @@ describe('inconsistent headers', () => {
       expect(back).toEqual(independent(broken))
     })
   })
-  prop.prop([
+  property([
     fc.array(fc.constantFrom(...'{}[]",:\\ 0-9.aeF', '"U8"', '"shape":', '[0,', '\\u0061'), {
       maxLength: 30,
     }),

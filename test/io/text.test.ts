@@ -1,4 +1,3 @@
-import { test as prop } from '@fast-check/vitest'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { toCoords } from '../../src/io/sparse-matrix.ts'
@@ -6,6 +5,7 @@ import { type EdgeOptions, readEdges } from '../../src/io/text/edges.ts'
 import { readMatrixMarket } from '../../src/io/text/matrix-market.ts'
 import { readSmtx } from '../../src/io/text/smtx.ts'
 import { sample } from '../support/cases.ts'
+import { property } from '../support/property.ts'
 import { bytesOf, coordsArb, elements, pieces, problem, sameBytes, survives } from './support.ts'
 
 const edges = (text: string, options: EdgeOptions = {}) =>
@@ -15,7 +15,7 @@ const smtx = (text: string, maxBytes?: number) => readSmtx([bytesOf(text)], { na
 describe('edge lists', () => {
   const separators = fc.constantFrom(' ', '\t', ',', ', ', ' \t ')
   const ends = fc.constantFrom('\n', '\r\n', '\n\n', '\n# a comment\n', ' \n% another\n')
-  prop.prop([coordsArb(2, ['f64', 'i32']), separators, ends, fc.boolean(), fc.integer({ min: 1, max: 50 })])(
+  property([coordsArb(2, ['f64', 'i32']), separators, ends, fc.boolean(), fc.integer({ min: 1, max: 50 })])(
     'any separator, line end and cut',
     async (tensor, separator, end, header, size) => {
       const { coords, values, shape, dtype } = tensor
@@ -108,7 +108,7 @@ describe('edge lists', () => {
 
 describe('smtx', () => {
   const csrArb = fc.tuple(fc.array(fc.array(fc.nat(6), { maxLength: 5 }), { maxLength: 6 }), fc.nat(3))
-  prop.prop([csrArb, fc.integer({ min: 1, max: 40 })])(
+  property([csrArb, fc.integer({ min: 1, max: 40 })])(
     'reads written files, in any split',
     async ([rows, more], size) => {
       const indptr = [0]

@@ -1,7 +1,6 @@
 import { mkdtempSync, readFileSync, rmSync, truncateSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { test as prop } from '@fast-check/vitest'
 import fc from 'fast-check'
 import { zipSync } from 'fflate'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
@@ -10,6 +9,7 @@ import { npzArrays, npzChunks, openSafetensors, openWeights, readTensor } from '
 import { type SafetensorsPart, safetensorsChunks } from '../../src/io/safetensors/safetensors-write.ts'
 import { type Weights, weightsOf } from '../../src/io/safetensors/weights.ts'
 import { fromBf16, fromF16 } from '../../src/ir/values/half.ts'
+import { property } from '../support/property.ts'
 import { bytesOf, collect, problem, survives } from './support.ts'
 
 let folder = ''
@@ -159,10 +159,10 @@ async function holds(weights: Weights, tensors: readonly Plain[], masks: readonl
 const masksArb = fc.array(fc.nat(1), { minLength: 1, maxLength: 9 })
 
 describe('tensors of a model: as bytes, as numbers, and with zeros', () => {
-  prop.prop([tensorsArb(Object.keys(TYPES)), masksArb])('.safetensors', async (tensors, masks) => {
+  property([tensorsArb(Object.keys(TYPES)), masksArb])('.safetensors', async (tensors, masks) => {
     await holds(await weightsOf(bytesSource('a.safetensors', await written(tensors))), tensors, masks)
   })
-  prop.prop([
+  property([
     tensorsArb(Object.keys(TYPES).filter((t) => TYPES[t]![1])),
     fc.boolean(),
     fc.boolean(),
@@ -176,7 +176,7 @@ describe('tensors of a model: as bytes, as numbers, and with zeros', () => {
       masks,
     )
   })
-  prop.prop([tensorsArb(Object.keys(TYPES)), fc.integer({ min: 1, max: 3 }), masksArb])(
+  property([tensorsArb(Object.keys(TYPES)), fc.integer({ min: 1, max: 3 }), masksArb])(
     'a model in several files',
     async (tensors, count, masks) => {
       const shards = new Map<string, Plain[]>()
@@ -196,7 +196,7 @@ describe('tensors of a model: as bytes, as numbers, and with zeros', () => {
   )
 })
 
-prop.prop([tensorsArb(['F32', 'F16', 'I64'])])('layers with inputs first', async (tensors) => {
+property([tensorsArb(['F32', 'F16', 'I64'])])('layers with inputs first', async (tensors) => {
   const file = bytesSource('a.safetensors', await written(tensors))
   const weights = await weightsOf(file, { transposed: true })
   const asTheyLie = await weightsOf(bytesSource('a.safetensors', await written(tensors)))

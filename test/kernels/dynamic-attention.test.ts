@@ -109,7 +109,6 @@ test.runIf(isTurnOf(0, 2))(
     expect(texts.join('\n')).toContain('mma.sync')
     expect(texts.join('\n')).not.toMatch(/float \w+\[\d+\];/)
   },
-  300_000,
 )
 
 const opened: (Device | Built)[] = []

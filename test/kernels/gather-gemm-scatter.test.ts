@@ -99,5 +99,4 @@ test.each([
       { numRuns: runs(usual) },
     )
   },
-  300_000,
 )

@@ -1,9 +1,10 @@
 /** Copies that stand outside of loops whose bounds they do not need, on sizes where those bounds cut. */
-import { fc, test as property } from '@fast-check/vitest'
+import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type Device, devices, type Kernel, load } from '../../src/node.ts'
 import { runs } from '../support/cases.ts'
 import { integers, matrix, patterns } from '../support/kernels.ts'
+import { property } from '../support/property.ts'
 
 const spmm = (await load('kernels/spmm.spt')).kernel('spmm')
 const gemm = (await load('kernels/gemm.spt')).kernel('gemm')
@@ -35,7 +36,7 @@ describe('guards of shared-memory copies in bounded loops', () => {
   })
   afterAll(() => cpu.dispose())
 
-  property.prop([fc.nat(9), small, small, fc.nat(20), scopes], { numRuns: runs(20) })(
+  property([fc.nat(9), small, small, fc.nat(20), scopes], { numRuns: runs(20) })(
     'of gathered rows',
     async (which, cols, tile, d, scope) => {
       const p = patterns()[which]!
@@ -50,7 +51,7 @@ describe('guards of shared-memory copies in bounded loops', () => {
     },
   )
 
-  property.prop([small, small, scopes, fc.nat(20), fc.nat(20), fc.nat(20)], { numRuns: runs(20) })(
+  property([small, small, scopes, fc.nat(20), fc.nat(20), fc.nat(20)], { numRuns: runs(20) })(
     'of directly addressed rows',
     async (block, depth, scope, m, n, k) => {
       const prepared = await (await tiles(block, depth, scope).build(cpu)).bind({

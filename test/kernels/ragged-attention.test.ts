@@ -114,7 +114,6 @@ test.runIf(isTurnOf(1, 2)).each(sample([0, 1], 1))(
     expect(got).toEqual(plain)
     expect(got.findLastIndex((x) => x !== 0)).toBe(100 * of.e - 1)
   },
-  300_000,
 )
 
 test('schedules of the base, in another file, use the builder of this kernel', async () => {

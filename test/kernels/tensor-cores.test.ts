@@ -301,7 +301,6 @@ test.each(sample(['wgmma', 'bulk'] as const, 1))(
     })
     expect(Array.from(got.get('Y')!, (y) => Number(y) + 0)).toEqual(Y)
   },
-  300_000,
 )
 
 /** The pattern is that of the blocks. */

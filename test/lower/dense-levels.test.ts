@@ -1,5 +1,5 @@
 /** Dense levels under a parent, bitmaps and pieces of rows: every place and lookup, on devices, under schedules. */
-import { fc } from '@fast-check/vitest'
+import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type Built, coords, devices, load } from '../../src/node.ts'
 import type { Device } from '../../src/runtime/device.ts'

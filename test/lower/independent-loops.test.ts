@@ -98,4 +98,4 @@ test('independent writes are not combined', async () => {
     { numRuns: runs(30) },
   )
   if (runs(30) >= 30) expect(seen.size).toBe(5)
-}, 600_000)
+})

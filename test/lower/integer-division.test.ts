@@ -1,5 +1,5 @@
 /** Divisions of sums: neighbours share a base, and every value is that of flooring division. */
-import { fc, test as property } from '@fast-check/vitest'
+import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import type { Expr } from '../../src/ir/expressions/expr.ts'
 import { add, builtin, div, int, load, mod, mul, sub, variable } from '../../src/ir/expressions/expr.ts'
@@ -9,6 +9,7 @@ import { stmt } from '../../src/ir/statements/tree.ts'
 import { evaluate } from '../../src/ir/values/evaluate.ts'
 import { lowerIntegerDivision } from '../../src/lower/expressions/integer-division.ts'
 import { runs } from '../support/cases.ts'
+import { property } from '../support/property.ts'
 import { loop as loopOver } from '../support/stage2-builders.ts'
 
 const store = (e: Expr): Store =>
@@ -34,7 +35,7 @@ const expressions: fc.Arbitrary<Expr> = fc.letrec<{ e: Expr }>((tie) => ({
   ),
 })).e
 
-property.prop([expressions, fc.integer({ min: -300, max: 300 })], { numRuns: runs(2000) })(
+property([expressions, fc.integer({ min: -300, max: 300 })], { numRuns: runs(2000) })(
   'the value is the same',
   (e, n) => {
     const sizes = new Map([['n', n]])
@@ -42,7 +43,7 @@ property.prop([expressions, fc.integer({ min: -300, max: 300 })], { numRuns: run
   },
 )
 
-property.prop([expressions, fc.integer({ min: -50, max: 50 })], { numRuns: runs(1000) })(
+property([expressions, fc.integer({ min: -50, max: 50 })], { numRuns: runs(1000) })(
   'so is the value of a required multiple',
   (e, n) => {
     const sizes = new Map([['n', 4 * n]])
@@ -59,7 +60,7 @@ const differences = fc.record({
   named: fc.boolean(),
   by: fc.integer({ min: 2, max: 7 }),
 })
-property.prop([differences, fc.nat(4)], { numRuns: runs(500) })(
+property([differences, fc.nat(4)], { numRuns: runs(500) })(
   'so is the value of two loads of one array',
   ({ ascends, values, at: [a, b], named, by }, n) => {
     const held = ascends ? values.toSorted((x, y) => x - y) : values
@@ -107,7 +108,7 @@ const counters = fc.record({
   by: fc.integer({ min: 2, max: 7 }),
   op: fc.constantFrom(div, mod),
 })
-property.prop([counters, fc.nat(9)], { numRuns: runs(500) })(
+property([counters, fc.nat(9)], { numRuns: runs(500) })(
   'a decreasing nonnegative value rounds as its quotient',
   ({ loop, extent, beyond, by, op }, n) => {
     const at = loop ? variable('v') : builtin('block.x')

@@ -1,5 +1,4 @@
 /** Padding of register tiles: combined into without asking, where whoever reads asks and nothing else is reached. */
-import { test as property } from '@fast-check/vitest'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { interpret } from '../../src/interpret/stage2.ts'
@@ -9,6 +8,7 @@ import type { Kernel2 } from '../../src/ir/statements/loops.ts'
 import { alloc } from '../../src/ir/statements/statement-builders.ts'
 import { accumulateIntoPadding } from '../../src/lower/specialise/padding-accumulation.ts'
 import { runs } from '../support/cases.ts'
+import { property } from '../support/property.ts'
 import { at, buffer, expr, kernel2, loop, reduce, store } from '../support/stage2-builders.ts'
 
 /** Each is by itself a reason to go on asking. */
@@ -101,7 +101,7 @@ function run(kernel: Kernel2, r: number, m: number, w: number, why?: Reason): nu
   return y
 }
 
-property.prop([fc.integer({ min: 2, max: 4 }), fc.nat(9), fc.integer({ min: 1, max: 3 })], {
+property([fc.integer({ min: 2, max: 4 }), fc.nat(9), fc.integer({ min: 1, max: 3 })], {
   numRuns: runs(30),
 })('results are equal, without conditions', (r, m, w) => {
   const kernel = strips(r)

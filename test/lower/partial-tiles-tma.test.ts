@@ -3,7 +3,7 @@
  * sizes. Whenever copies end, the result is that of the dense product.
  */
 import { readFileSync } from 'node:fs'
-import { fc } from '@fast-check/vitest'
+import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { protectedRead } from '../../src/analysis/instructions/zero-fill.ts'
 import { add, type Expr, int, load as loadOf, lt, mul, variable } from '../../src/ir/expressions/expr.ts'
@@ -94,7 +94,7 @@ test('a product whose tiles do not divide rows, columns or the reduction', () =>
     }),
     { numRuns: runs(5) },
   )
-}, 300_000)
+})
 
 const formats = readFileSync(new URL('../../kernels/formats.spt', import.meta.url), 'utf8')
 const SPARSE = `${KINDS}${formats}
@@ -164,7 +164,7 @@ test('a block product whose tiles do not divide the columns of the other operand
     ),
     { numRuns: runs(4) },
   )
-}, 300_000)
+})
 
 /** Of the tests below, for one start of the compiler. */
 const cudaTexts: string[] = []
@@ -224,13 +224,9 @@ test('bulk of gemm<f16> computes partial tiles', () => {
   cudaTexts.push(...k.emit('cuda').map((t) => t.text))
 })
 
-test.skipIf(noNvcc !== null)(
-  'nvcc compiles these kernels',
-  () => {
-    expect(compileTogether(cudaTexts)).toBe('')
-  },
-  300_000,
-)
+test.skipIf(noNvcc !== null)('nvcc compiles these kernels', () => {
+  expect(compileTogether(cudaTexts)).toBe('')
+})
 
 describe('a TMA box across the edge', () => {
   const steps = (more: string): string => `

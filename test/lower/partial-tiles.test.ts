@@ -1,5 +1,5 @@
 /** Loops over tiles whose last one may be cut off, and register arrays that become scalars. */
-import { fc } from '@fast-check/vitest'
+import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { coords, devices, load } from '../../src/node.ts'
 import { runs } from '../support/cases.ts'

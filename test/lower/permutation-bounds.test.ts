@@ -102,7 +102,7 @@ test('stored tiles are copied without conditions, whatever the order; all stages
     }),
     { numRuns: runs(6) },
   )
-}, 300_000)
+})
 
 test('on webgpu', async () => {
   const device = await createNodeWebGpu()
@@ -114,4 +114,4 @@ test('on webgpu', async () => {
     { numRuns: runs(3) },
   )
   await device.dispose()
-}, 300_000)
+})

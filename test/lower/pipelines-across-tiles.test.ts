@@ -1,6 +1,6 @@
 /** Pipelines that go on into the next tiles: nothing changes, whatever tiles there are and however many rounds each has. */
 
-import { fc } from '@fast-check/vitest'
+import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { flatInputs } from '../../src/api/inputs/flat-inputs.ts'
 import { coords, dense } from '../../src/api/inputs/tensors.ts'
@@ -186,7 +186,7 @@ test('copies for the next tiles do not change results, and cause no races', asyn
     ),
     { numRuns: runs(7) },
   )
-}, 300_000)
+})
 
 test('idle threads copy for the others', async () => {
   const device = createCpuDevice()
@@ -200,7 +200,7 @@ test('idle threads copy for the others', async () => {
     }),
     { numRuns: runs(3) },
   )
-}, 300_000)
+})
 
 test('copies for the next tiles on WebGPU', async () => {
   const device = await devices.webgpu()
@@ -216,7 +216,7 @@ test('copies for the next tiles on WebGPU', async () => {
     }
   }
   await device.dispose()
-}, 300_000)
+})
 
 const continued = fc.record<Continued>({
   kernel: fc.constantFrom('product', 'blocks'),
@@ -247,7 +247,7 @@ test('delayed copies arrive before their use, in any tile', () => {
     ),
     { numRuns: runs(5) },
   )
-}, 300_000)
+})
 
 test('an iteration begins after all threads have finished the previous one', () => {
   const turns = fc.record({ rows: fc.integer({ min: 3, max: 5 }), stages: fc.integer({ min: 2, max: 4 }) })
@@ -260,7 +260,7 @@ test('an iteration begins after all threads have finished the previous one', () 
     }),
     { numRuns: runs(2) },
   )
-}, 300_000)
+})
 
 test('copies for the next tile are in flight during the store of results', () => {
   const steps = { kernel: 'blocks', a: 'bulk', b: 'later', ordered: true, stages: 4, grid: 2 } as const
@@ -304,7 +304,6 @@ test.each(sample([1, 2, 3, 4, 5] as const, 2))(
       { numRuns: runs(2) },
     )
   },
-  300_000,
 )
 
 test('the next tile is computed during the asynchronous store, which is awaited before reuse', () => {

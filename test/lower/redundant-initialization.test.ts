@@ -77,7 +77,7 @@ describe.each(['cpu', 'webgpu'] as const)('on %s', (kind) => {
   let device: Device
   beforeAll(async () => {
     device = await devices[kind]()
-  }, 60_000)
+  })
   afterAll(() => device.dispose())
 
   test.each(['fits', 'shares', 'rest', 'twice'])('%s is correct', async (schedule) => {

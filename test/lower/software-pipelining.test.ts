@@ -1,6 +1,6 @@
 /** Copies of a block in shared memory, and loops that make them ahead: nothing changes, whatever the sizes. */
 
-import { fc } from '@fast-check/vitest'
+import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { flatInputs } from '../../src/api/inputs/flat-inputs.ts'
 import { coords, dense } from '../../src/api/inputs/tensors.ts'
@@ -213,7 +213,7 @@ test('software-pipelined copies do not change results, and cause no races', asyn
     ),
     { numRuns: runs(5) },
   )
-}, 300_000)
+})
 
 test('software-pipelined copies on WebGPU', async () => {
   const device = await devices.webgpu()
@@ -230,7 +230,7 @@ test('software-pipelined copies on WebGPU', async () => {
       prepared.free()
     }
   await device.dispose()
-}, 300_000)
+})
 
 test('guards covered by padding are removed, and values of one iteration are in registers', () => {
   const c = scheduled('layer', 'tiles', [2, 2, 4, 2])

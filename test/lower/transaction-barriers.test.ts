@@ -2,7 +2,7 @@
  * Pipelines whose copies count their bytes on barriers: whenever copies and computing end, and in whatever order threads
  * come to them, nobody waits for ever, and nothing is read before it is there or filled again while it is used.
  */
-import { fc } from '@fast-check/vitest'
+import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import type { Kernel2, Stmt } from '../../src/ir/statements/loops.ts'
 import { rewriteStmts, stmt, walkStmts } from '../../src/ir/statements/tree.ts'
@@ -50,7 +50,7 @@ test('byte-counted copies arrive before use, and after the overwritten data were
     ),
     { numRuns: runs(5) },
   )
-}, 300_000)
+})
 
 const clustered = fc
   .tuple(steps, fc.constantFrom(2, 4), fc.integer({ min: 2, max: 5 }))
@@ -74,7 +74,7 @@ test('common copies of a cluster are multicast, if no block needs the old data',
     ),
     { numRuns: runs(3) },
   )
-}, 300_000)
+})
 
 test('so do those of nested pipelines', () => {
   fc.assert(
@@ -91,7 +91,7 @@ test('so do those of nested pipelines', () => {
     ),
     { numRuns: runs(3) },
   )
-}, 300_000)
+})
 
 const dealt = fc.record<Dealt>({
   a: fc.constantFrom('bulk', 'plain'),
@@ -118,7 +118,7 @@ test('so do those of persistent blocks', () => {
     ),
     { numRuns: runs(3) },
   )
-}, 300_000)
+})
 
 const EVENTS = /expect\(|bulk\(|later\(|copied|wait\(\d\)|arrived\(|multiply|started|done\(\d\)|__sync\w+/g
 const eventsOf = (text: string): string[] =>

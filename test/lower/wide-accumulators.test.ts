@@ -17,7 +17,7 @@ import { Choices, choiceNumbers } from '../support/choices.ts'
 let webgpu: Device
 beforeAll(async () => {
   webgpu = await devices.webgpu()
-}, 120_000)
+})
 afterAll(() => webgpu.dispose())
 
 const COMPRESSED = 'fuse (i, j) -> e split e by 3 -> (o, s)'

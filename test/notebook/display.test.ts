@@ -1,5 +1,4 @@
 /** What notebooks show: text that loses and injects nothing, tables, charts and PNG files. */
-import { test as property } from '@fast-check/vitest'
 import fc from 'fast-check'
 import { describe, expect, test, vi } from 'vitest'
 import { isPng } from '../../scripts/notebooks/check.mjs'
@@ -28,6 +27,7 @@ import {
 } from '../../src/notebook.ts'
 import type { Trial } from '../../src/search/types.ts'
 import { runs } from '../support/cases.ts'
+import { property } from '../support/property.ts'
 import { refusal } from '../support/refusal.ts'
 import { wellFormed } from '../support/xml.ts'
 
@@ -44,7 +44,7 @@ const unescaped = (html: string): string =>
 const count = (names: readonly string[], name: string): number => names.filter((n) => n === name).length
 
 describe('text output', () => {
-  property.prop([texts, fc.constantFrom('spt', 'js', 'wgsl', 'cuda', 'c', 'text')], { numRuns: runs(60) })(
+  property([texts, fc.constantFrom('spt', 'js', 'wgsl', 'cuda', 'c', 'text')], { numRuns: runs(60) })(
     'colours neither lose nor inject text',
     async (text, language) => {
       const shown = code(text, language as 'spt')
@@ -73,7 +73,7 @@ const cells = fc.oneof(
 )
 
 describe('tables', () => {
-  property.prop([fc.array(fc.dictionary(words, cells, { maxKeys: 4 }), { maxLength: 6 })], {
+  property([fc.array(fc.dictionary(words, cells, { maxKeys: 4 }), { maxLength: 6 })], {
     numRuns: runs(60),
   })('a cell for each row and column, in HTML and in text', async (rows: Row[]) => {
     const bundle = await table(rows).bundle()
@@ -84,7 +84,7 @@ describe('tables', () => {
     expect(bundle['text/plain']!.split('\n').length).toBe(rows.length + 1)
   })
 
-  property.prop([fc.array(fc.double({ min: 1e-6, max: 1e6, noNaN: true }), { minLength: 1, maxLength: 5 })], {
+  property([fc.array(fc.double({ min: 1e-6, max: 1e6, noNaN: true }), { minLength: 1, maxLength: 5 })], {
     numRuns: runs(60),
   })('a number alone keeps its digits', ([x]) => {
     const printed = Number(table([{ x }], { digits: 4 }).toString().split('\n')[1]!.replaceAll(',', ''))
@@ -105,7 +105,7 @@ const placed = (svg: string, name: string): number[] =>
   [...svg.matchAll(new RegExp(`<circle[^>]* ${name}="([^"]*)"`, 'g'))].map((m) => Number(m[1]))
 
 describe('charts', () => {
-  property.prop([rows, logs], { numRuns: runs(40) })('every row is a mark inside the figure', (data, log) => {
+  property([rows, logs], { numRuns: runs(40) })('every row is a mark inside the figure', (data, log) => {
     const { svg } = scatter(data, { x: 'x', y: 'y', color: 'kind', log, diagonal: true })
     expect(count(wellFormed(svg), 'circle')).toBe(data.length)
     for (const at of [...placed(svg, 'cx'), ...placed(svg, 'cy')]) expect(at >= 0 && at <= 2000).toBe(true)
@@ -121,7 +121,7 @@ describe('charts', () => {
     )
   })
 
-  property.prop([fc.array(numbers, { minLength: 2, maxLength: 8 }), fc.boolean(), fc.boolean()], {
+  property([fc.array(numbers, { minLength: 2, maxLength: 8 }), fc.boolean(), fc.boolean()], {
     numRuns: runs(60),
   })('an axis keeps order, and its ticks lie on it', (values, log, zero) => {
     const scale = scaleOf(values, 10, 110, { log, zero })
@@ -224,7 +224,7 @@ describe('studies', () => {
     expect(order.map((l) => l.trim().split(/ +/)[1])).toEqual(['b/b', 'c/c', 'a/a'])
   })
 
-  property.prop([trials], { numRuns: runs(40) })(
+  property([trials], { numRuns: runs(40) })(
     'the best come first, the best so far never gets worse',
     (drawn) => {
       const study = drawn.map(({ ms, predicted }, k): Trial => {

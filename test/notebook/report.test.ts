@@ -1,6 +1,5 @@
 /** Results of `tune` as a page: what it holds, that it fetches nothing, and that nobody's text is taken for marks. */
 
-import { test as property } from '@fast-check/vitest'
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { coords, type Device, load } from '../../src/node.ts'
@@ -12,6 +11,7 @@ import { openRecords, pointKey, space, tune } from '../../src/search.ts'
 import { Folder } from '../cli/support.ts'
 import { runs } from '../support/cases.ts'
 import { PRODUCT } from '../support/product.ts'
+import { property } from '../support/property.ts'
 import { refusal } from '../support/refusal.ts'
 import { simulatedDevice } from '../support/simulated-device.ts'
 import { wellFormed } from '../support/xml.ts'
@@ -247,7 +247,7 @@ describe('the page', () => {
     minLength: 1,
     maxLength: 20,
   })
-  property.prop([texts], { numRuns: runs(25) })('escapes any text', (text) => {
+  property([texts], { numRuns: runs(25) })('escapes any text', (text) => {
     const marked = `${text}<script>alert(1)</script>`
     const point = { [marked]: marked, other: text }
     const refused = { status: 'rejected', code: marked, message: marked } as const
@@ -289,7 +289,7 @@ describe('the page', () => {
 
 describe('charts of it', () => {
   const positive = fc.double({ min: 1e-3, max: 1e3, noNaN: true })
-  property.prop([fc.array(fc.tuple(positive, positive), { minLength: 1, maxLength: 6 })], {
+  property([fc.array(fc.tuple(positive, positive), { minLength: 1, maxLength: 6 })], {
     numRuns: runs(40),
   })('points under the roofs are drawn under them', (drawn) => {
     const [bandwidth, top] = [1e12, 1e13]
@@ -336,40 +336,34 @@ describe('charts of it', () => {
 
 describe('rank correlation', () => {
   const list = fc.uniqueArray(fc.integer({ min: -1000, max: 1000 }), { minLength: 2, maxLength: 20 })
-  property.prop([list], { numRuns: runs(40) })(
-    'is 1 for concordant ranks and −1 for discordant ones',
-    (xs) => {
-      expect(
-        rankCorrelation(
-          xs,
-          xs.map((x) => x ** 3 + 7),
-        ),
-      ).toBeCloseTo(1, 12)
-      expect(
-        rankCorrelation(
-          xs,
-          xs.map((x) => -x),
-        ),
-      ).toBeCloseTo(-1, 12)
-    },
-  )
+  property([list], { numRuns: runs(40) })('is 1 for concordant ranks and −1 for discordant ones', (xs) => {
+    expect(
+      rankCorrelation(
+        xs,
+        xs.map((x) => x ** 3 + 7),
+      ),
+    ).toBeCloseTo(1, 12)
+    expect(
+      rankCorrelation(
+        xs,
+        xs.map((x) => -x),
+      ),
+    ).toBeCloseTo(-1, 12)
+  })
 
   const pairs = fc.array(fc.tuple(fc.integer({ min: 0, max: 4 }), fc.integer({ min: 0, max: 4 })), {
     maxLength: 12,
   })
-  property.prop([pairs], { numRuns: runs(60) })(
-    'is Pearson’s correlation of ranks, with averaged ties',
-    (all) => {
-      const [x, y] = [all.map((p) => p[0]), all.map((p) => p[1])]
-      const rank = (v: readonly number[]): number[] =>
-        v.map((a) => v.filter((b) => b < a).length + (v.filter((b) => b === a).length - 1) / 2)
-      const mean = (v: readonly number[]): number => v.reduce((a, b) => a + b, 0) / v.length
-      const [p, q] = [rank(x), rank(y)]
-      const dot = (a: number[], b: number[]): number =>
-        a.reduce((sum, v, k) => sum + (v - mean(a)) * (b[k]! - mean(b)), 0)
-      const scale = Math.sqrt(dot(p, p) * dot(q, q))
-      expect(rankCorrelation(x, y)).toBeCloseTo(scale > 1e-9 ? dot(p, q) / scale : 0, 9)
-      expect(rankCorrelation(x, y)).toBeCloseTo(rankCorrelation(y, x), 12)
-    },
-  )
+  property([pairs], { numRuns: runs(60) })('is Pearson’s correlation of ranks, with averaged ties', (all) => {
+    const [x, y] = [all.map((p) => p[0]), all.map((p) => p[1])]
+    const rank = (v: readonly number[]): number[] =>
+      v.map((a) => v.filter((b) => b < a).length + (v.filter((b) => b === a).length - 1) / 2)
+    const mean = (v: readonly number[]): number => v.reduce((a, b) => a + b, 0) / v.length
+    const [p, q] = [rank(x), rank(y)]
+    const dot = (a: number[], b: number[]): number =>
+      a.reduce((sum, v, k) => sum + (v - mean(a)) * (b[k]! - mean(b)), 0)
+    const scale = Math.sqrt(dot(p, p) * dot(q, q))
+    expect(rankCorrelation(x, y)).toBeCloseTo(scale > 1e-9 ? dot(p, q) / scale : 0, 9)
+    expect(rankCorrelation(x, y)).toBeCloseTo(rankCorrelation(y, x), 12)
+  })
 })

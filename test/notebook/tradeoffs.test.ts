@@ -1,9 +1,10 @@
 /** Time against memory, and the decisions that account for times. */
-import { fc, test as property } from '@fast-check/vitest'
+import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { convergence, importance, pareto, paretoFront } from '../../src/notebook.ts'
 import { decisionImportance, rankCorrelation } from '../../src/search/statistics/importance.ts'
 import type { Trial } from '../../src/search/types.ts'
+import { property } from '../support/property.ts'
 
 const timing = (median: number) => ({ median, interval: null, samples: [median] })
 const trialOf = (ms: number, bytes: number | undefined, point = {}) => ({
@@ -18,7 +19,7 @@ const trials = fc.array(
 )
 const bounded = { point: {}, bytes: 1, outcome: { status: 'bounded' as const, atMost: 0 } }
 
-property.prop([trials])('the Pareto front has the trials that no other trial dominates', (all) => {
+property([trials])('the Pareto front has the trials that no other trial dominates', (all) => {
   const front = paretoFront([bounded, ...all])
   const of = (t: (typeof front)[number]) =>
     [t.outcome.status === 'measured' ? t.outcome.timing.median : Number.NaN, t.bytes!] as const
@@ -31,7 +32,7 @@ property.prop([trials])('the Pareto front has the trials that no other trial dom
   expect(front).not.toContain(bounded)
 })
 
-property.prop([fc.constantFrom('a', 'b', 'format'), fc.integer({ min: 1, max: 1000 })], { numRuns: 20 })(
+property([fc.constantFrom('a', 'b', 'format'), fc.integer({ min: 1, max: 1000 })], { numRuns: 20 })(
   'the decision that determines times accounts for most of them',
   (which, seed) => {
     const all = Array.from({ length: 64 }, (_, k): Trial => {

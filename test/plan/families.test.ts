@@ -93,7 +93,7 @@ describe.each(['cpu', 'webgpu'] as const)('on %s', (kind) => {
   const opened = devices[kind]()
   afterAll(async () => (await opened).dispose())
 
-  test('the JSON selects and computes as the dispatch does', { timeout: 600_000 }, async () => {
+  test('the JSON selects and computes as the dispatch does', async () => {
     const device: Device = await opened
     let [drawn, compared] = [0, 0]
     await fc.assert(
@@ -185,9 +185,7 @@ test('distil rejects options that select nothing', async () => {
   }
 })
 
-test('a dispatch that depends on data is not a family, and a distilled one is', {
-  timeout: 300_000,
-}, async () => {
+test('a dispatch that depends on data is not a family, and a distilled one is', async () => {
   const cpu = await devices.cpu()
   const [open, tiles] = ['otherwise fastest { plain; tiled(2); outer }', 'otherwise tiled(d)'].map(
     (branch) => `${PROGRAM}schedule mul.auto choose { ${branch} }\n`,

@@ -6,6 +6,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { Browser, type Page } from '../browser/chromium.ts'
+import { TIME_LIMIT } from '../support/time-limit.ts'
 
 interface Builder {
   buildPlayground(out: string, trees: readonly string[]): Promise<unknown>
@@ -56,7 +57,7 @@ describe.skipIf(!browser)('the playground', () => {
   async function until(expression: string, of = page): Promise<void> {
     const start = performance.now()
     while ((await of.evaluate(expression).catch(() => false)) !== true) {
-      if (performance.now() - start > 60_000)
+      if (performance.now() - start > TIME_LIMIT / 2)
         throw new Error(
           `never: ${expression}\nthe page:\n${String(await of.evaluate('document.body.innerText'))}`,
         )

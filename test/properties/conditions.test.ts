@@ -93,4 +93,4 @@ test('every element has a value under any condition', async () => {
   )
   // Fewer cases may lack some.
   if (LONG) expect(COVERED.filter((u) => !seen.has(u))).toEqual([])
-}, 600_000)
+})

@@ -17,7 +17,7 @@ beforeAll(async () => {
   } catch (e) {
     if (!(e instanceof SptError)) throw e
   }
-}, 120_000)
+})
 afterAll(async () => {
   await device?.dispose()
 })

@@ -6,4 +6,4 @@ import { agreeInCases, caseOf, inParallel } from './property-cases.ts'
 test('default schedules terminate, and do not change results', async () => {
   const device = createCpuDevice()
   await agreeInCases(device, (choices) => inParallel(caseOf(choices, 2)), 20)
-}, 600_000)
+})

@@ -106,7 +106,7 @@ const CLAIMED = ['bsr_full', 'sorted_full', 'columns_full'] as const
 let webgpu: Device
 beforeAll(async () => {
   webgpu = await createNodeWebGpu()
-}, 120_000)
+})
 afterAll(() => webgpu.dispose())
 
 interface Blocked {
@@ -200,7 +200,7 @@ test('formats that declare `full`', async () => {
     parameters(120),
   )
   expect(refused).toBeGreaterThan(0)
-}, 600_000)
+})
 
 test('blocks that are selected by fill ratio 1', async () => {
   await fc.assert(
@@ -217,7 +217,7 @@ test('blocks that are selected by fill ratio 1', async () => {
     }),
     parameters(20),
   )
-}, 600_000)
+})
 
 test.each([
   'bsr(4) where (density(4) >= 0.9) + csr',

@@ -12,7 +12,7 @@ let pool: Pool
 beforeAll(async () => {
   pool = await poolOf(SEED)
   device = await createNodeWebGpu()
-}, 120_000)
+})
 afterAll(async () => {
   await device.dispose()
 })

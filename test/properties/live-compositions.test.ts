@@ -29,7 +29,7 @@ import { LIVE } from './live-gen.ts'
 let webgpu: Device
 beforeAll(async () => {
   webgpu = await createNodeWebGpu()
-}, 120_000)
+})
 afterAll(() => webgpu.dispose())
 
 test(

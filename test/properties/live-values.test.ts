@@ -20,7 +20,7 @@ import { numbers, parameters } from './property-cases.ts'
 let webgpu: Device
 beforeAll(async () => {
   webgpu = await createNodeWebGpu()
-}, 120_000)
+})
 afterAll(() => webgpu.dispose())
 
 /** As in place, but with values of their own; sometimes with room for less than there could be, or for all together. */

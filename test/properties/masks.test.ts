@@ -26,7 +26,7 @@ import { parameters } from './property-cases.ts'
 let webgpu: Device
 beforeAll(async () => {
   webgpu = await createNodeWebGpu()
-}, 120_000)
+})
 afterAll(() => webgpu.dispose())
 
 /** Each is made, and its stages verified, once. */
@@ -91,7 +91,7 @@ test('any statement under any masked format', async () => {
     }),
     parameters(40),
   )
-}, 600_000)
+})
 
 test.each([...APART.map((as) => ['put', as] as const), ...ROWS.map((as) => ['pairs', as] as const)])(
   '%s under %s',
@@ -104,7 +104,6 @@ test.each([...APART.map((as) => ['put', as] as const), ...ROWS.map((as) => ['pai
       parameters(8),
     )
   },
-  600_000,
 )
 
 test('loops unaffected by the fill value equal those without a mask, on tensor cores too', async () => {

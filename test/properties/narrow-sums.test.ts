@@ -19,7 +19,7 @@ type Narrow = (typeof NARROW)[number]
 const present: Device[] = []
 beforeAll(async () => {
   present.push(await devices.cpu(), await devices.webgpu())
-}, 120_000)
+})
 afterAll(async () => {
   for (const d of present) await d.dispose()
 })

@@ -14,8 +14,6 @@ import { agreeOnDevice, agreeOnStages, bind, type Expected, expectedOf } from '.
 
 export const parameters = (usual: number): fc.Parameters<[readonly number[]]> => ({
   numRuns: runs(usual),
-  // Shrinking a program takes a while; what is found by then is small enough to read.
-  interruptAfterTimeLimit: 90_000 + runs(usual) * 400,
 })
 
 export { runs }

@@ -167,5 +167,5 @@ describe.each(DEVICES)('on $name', ({ kind, open }) => {
       }),
       { numRuns: costly(kind === 'webgpu' ? 2 : 12) },
     )
-  }, 120_000)
+  })
 })

@@ -136,7 +136,7 @@ test('propagated attributes hold for the data', async () => {
   })
   for (const what of ['value', 'constant', 'needed', 'unread'] as const)
     expect(seen[what], what).toBeGreaterThan(0)
-}, 600_000)
+})
 
 /** Under some masks that are legal, those of what reads a tensor first. */
 function masked(c: Choices, s: Attributed, text = s.text): { compilation: Compilation; steps: string[] } {
@@ -174,7 +174,7 @@ test('masks keep results', async () => {
     }
   })
   for (const what of ['masks', 'refused'] as const) expect(seen[what], what).toBeGreaterThan(0)
-}, 600_000)
+})
 
 /** Without iterations that are not needed, the last ones first, some of the time. */
 function dropped(c: Choices, kernel: Kernel): Kernel {
@@ -207,12 +207,12 @@ test('removing dead elements keeps results', async () => {
     }
   })
   for (const what of ['dropped', 'kept'] as const) expect(seen[what], what).toBeGreaterThan(0)
-}, 600_000)
+})
 
 let webgpu: Device
 beforeAll(async () => {
   webgpu = await createNodeWebGpu()
-}, 120_000)
+})
 afterAll(() => webgpu.dispose())
 
 /**

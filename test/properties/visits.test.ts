@@ -199,4 +199,4 @@ test('every coordinate is visited equally often, or the format is rejected', () 
   )
   // Refusals are not all there is.
   if (LONG) for (const what of ['whole', 'prefix', 'nest']) expect(seen.get(what)).toBeGreaterThan(CASES / 40)
-}, 600_000)
+})

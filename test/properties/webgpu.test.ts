@@ -12,7 +12,7 @@ let device: Device
 
 beforeAll(async () => {
   device = await createNodeWebGpu()
-}, 120_000)
+})
 afterAll(async () => {
   await device.dispose()
 })

@@ -134,7 +134,7 @@ test('agree on the loops and on the cpu', async () => {
     { numRuns: costly(30) },
   )
   expect(seen.filled).toBeGreaterThan(0)
-}, 600_000)
+})
 
 const text = (c: Compilation): string =>
   c
@@ -152,7 +152,7 @@ test('on webgpu', async () => {
     { numRuns: costly(3) },
   )
   await device.dispose()
-}, 600_000)
+})
 
 test('a copy with partially present elements is rejected', () => {
   const some = PROGRAM.replace('require n % (2 * fs) == 0\n', '')
@@ -237,7 +237,7 @@ test('aligned runs at the edge are tested once each, on the cpu', async () => {
     }),
     { numRuns: costly(30) },
   )
-}, 600_000)
+})
 
 test('the same on webgpu', async () => {
   const device = await createNodeWebGpu()
@@ -246,7 +246,7 @@ test('the same on webgpu', async () => {
     { numRuns: costly(4) },
   )
   await device.dispose()
-}, 600_000)
+})
 
 test.each([2, 4, 8])('partial runs of %i are rejected', (w) => {
   const loops = (by: number | null) => () =>

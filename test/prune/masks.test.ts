@@ -1,5 +1,5 @@
 /** Masks are those of the reference, which sorts everything; and have the structure that their pattern promises. */
-import { fc, test as property } from '@fast-check/vitest'
+import fc from 'fast-check'
 import { describe, expect } from 'vitest'
 import { SptError } from '../../src/ast/diagnostics/diagnostic.ts'
 import {
@@ -17,6 +17,7 @@ import {
   tileWise,
   vectorNOfM,
 } from '../../src/prune.ts'
+import { property } from '../support/property.ts'
 import { type Drawn, drawn, sparsities } from './layer-gen.ts'
 import * as reference from './reference.ts'
 
@@ -57,7 +58,7 @@ function withinOneVector(masks: readonly (readonly number[])[], s: number, vecto
 }
 
 describe('masks equal the reference', () => {
-  property.prop([drawn(), sparsities()])('elements', async (d, s) => {
+  property([drawn(), sparsities()])('elements', async (d, s) => {
     const masks = lists((await pruned(d, elementWise(), s)).masks)
     expect(masks).toEqual(reference.ew(d.chosen, s, d.most))
     if (!d.restricted) withinOneVector(masks, s, 1)
@@ -68,7 +69,7 @@ describe('masks equal the reference', () => {
     steps: fc.array(fc.integer({ min: 0, max: 20 }), { minLength: 1, maxLength: 30 }),
     limit: fc.constantFrom(0.25, 0.5, 0.75, 1),
   })
-  property.prop([fc.array(alike, { minLength: 2, maxLength: 4 }), sparsities()])(
+  property([fc.array(alike, { minLength: 2, maxLength: 4 }), sparsities()])(
     'elements with equal high bits, in layers with limits',
     async (list, sparsity) => {
       const of = list.map(({ steps }) => ({
@@ -86,7 +87,7 @@ describe('masks equal the reference', () => {
     },
   )
 
-  property.prop([drawn(), sparsities(), fc.integer({ min: 1, max: 5 }), fc.integer({ min: 1, max: 5 })])(
+  property([drawn(), sparsities(), fc.integer({ min: 1, max: 5 }), fc.integer({ min: 1, max: 5 })])(
     'blocks',
     async (d, s, rows, cols) => {
       const masks = lists((await pruned(d, blockWise({ rows, cols }), s)).masks)
@@ -95,7 +96,7 @@ describe('masks equal the reference', () => {
     },
   )
 
-  property.prop([drawn(), sparsities(), granularities])('tiles', async (d, s, granularity) => {
+  property([drawn(), sparsities(), granularities])('tiles', async (d, s, granularity) => {
     const { masks, tiles } = await pruned(d, tileWise({ granularity }), s)
     const expected = reference.tw(d.chosen, s, d.most, by(d), granularity)
     expect(lists(masks)).toEqual(expected.kept)
@@ -109,7 +110,7 @@ describe('masks equal the reference', () => {
     })
   })
 
-  property.prop([drawn(), sparsities(), granularities, fc.constantFrom(0, 0.01, 0.05, 0.3)])(
+  property([drawn(), sparsities(), granularities, fc.constantFrom(0, 0.01, 0.05, 0.3)])(
     'tiles and elements',
     async (d, s, granularity, delta) => {
       fc.pre(s + delta < 1)
@@ -125,7 +126,7 @@ describe('masks equal the reference', () => {
     },
   )
 
-  property.prop([drawn(0.5), sparsities(0.5), fc.constantFrom(2, 3, 4, 128)])(
+  property([drawn(0.5), sparsities(0.5), fc.constantFrom(2, 3, 4, 128)])(
     'two of four in tiles, as stored, each input used by at least one output',
     async (d, s, granularity) => {
       const expected = reference.tw(
@@ -182,7 +183,7 @@ describe('masks equal the reference', () => {
   )
 })
 
-property.prop([drawn(0.75), fc.integer({ min: 1, max: 9 }), fc.integer({ min: 0, max: 8 })])(
+property([drawn(0.75), fc.integer({ min: 1, max: 9 }), fc.integer({ min: 0, max: 8 })])(
   'n of m: the best of neighbours',
   async (d, n, more) => {
     const m = n + more
@@ -204,7 +205,7 @@ property.prop([drawn(0.75), fc.integer({ min: 1, max: 9 }), fc.integer({ min: 0,
   },
 )
 
-property.prop([
+property([
   drawn(1),
   fc.integer({ min: 1, max: 5 }),
   fc.integer({ min: 1, max: 4 }),
@@ -233,7 +234,7 @@ property.prop([
 })
 
 const shapes = fc.tuple(fc.integer({ min: 1, max: 8 }), fc.integer({ min: 1, max: 8 }))
-property.prop([
+property([
   shapes.chain(([rows, cols]) =>
     fc.record({
       rows: fc.constant(rows),

@@ -1,11 +1,12 @@
 /** `examples/pruning/networks.spt`: steps against the reference, their gradients against differences, their updates against Adam's. */
 
-import { fc, test as property } from '@fast-check/vitest'
+import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import type { RunInputs } from '../../src/api/inputs/bound-inputs.ts'
 import { flatInputs } from '../../src/api/inputs/flat-inputs.ts'
 import { coords, type DenseTensor, dense, devices, load } from '../../src/node.ts'
 import { runs } from '../support/cases.ts'
+import { property } from '../support/property.ts'
 
 const FILE = 'examples/pruning/networks.spt'
 
@@ -204,14 +205,14 @@ const compiled = new Map(
 )
 
 describe.each(Object.keys(MASKED))('%s', (kernel) => {
-  property.prop([cases], { numRuns: runs(15) })('equals the reference', async (of) => {
+  property([cases], { numRuns: runs(15) })('equals the reference', async (of) => {
     const prepared = await (await compiled.get(kernel)!).bind(...flatInputs(drawnNetwork(kernel, of).inputs))
     const { ok, problems } = await prepared.verify()
     expect({ ok, problems }).toMatchObject({ ok: true })
     prepared.free()
   })
 
-  property.prop([cases], { numRuns: runs(15) })(
+  property([cases], { numRuns: runs(15) })(
     'gradients equal finite differences, and steps those of Adam',
     async (of) => {
       const network = drawnNetwork(kernel, of)

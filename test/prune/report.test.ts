@@ -1,5 +1,5 @@
 /** Figures and pictures of what was pruned, and pruning in stages. */
-import { fc, test as property } from '@fast-check/vitest'
+import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import {
   blockWise,
@@ -21,6 +21,7 @@ import {
   vectorNOfM,
 } from '../../src/prune.ts'
 import { runs } from '../support/cases.ts'
+import { property } from '../support/property.ts'
 import { wellFormed } from '../support/xml.ts'
 import { drawn, sparsities } from './layer-gen.ts'
 
@@ -32,7 +33,7 @@ const patterns: readonly Pattern[] = [
 ]
 const norm = (x: readonly number[]): number => Math.sqrt(x.reduce((s, v) => s + v * v, 0))
 
-property.prop([drawn(), sparsities(), fc.constantFrom(...patterns)], { numRuns: runs(50) })(
+property([drawn(), sparsities(), fc.constantFrom(...patterns)], { numRuns: runs(50) })(
   'the report describes the masks',
   async ({ list, layers, exclude, limits }, sparsity, pattern) => {
     fc.pre(sparsity < 0.95)
@@ -82,12 +83,9 @@ property.prop([drawn(), sparsities(), fc.constantFrom(...patterns)], { numRuns: 
   },
 )
 
-property.prop(
-  [drawn(), sparsities(), fc.option(fc.double({ min: 0, max: 1, noNaN: true }), { nil: undefined })],
-  {
-    numRuns: runs(30),
-  },
-)('layers that keep a smaller fraction are named', async ({ layers, exclude }, sparsity, warnBelow) => {
+property([drawn(), sparsities(), fc.option(fc.double({ min: 0, max: 1, noNaN: true }), { nil: undefined })], {
+  numRuns: runs(30),
+})('layers that keep a smaller fraction are named', async ({ layers, exclude }, sparsity, warnBelow) => {
   fc.pre(sparsity < 0.95)
   const { report } = await prune(layers, { pattern: elementWise(), sparsity, exclude, warnBelow })
   const least = warnBelow ?? 0.1 * (1 - sparsity)
@@ -137,7 +135,7 @@ describe('bytes in a pattern', () => {
 })
 
 describe('stages', () => {
-  property.prop([
+  property([
     drawn(),
     fc.uniqueArray(fc.integer({ min: 0, max: 90 }), { minLength: 1, maxLength: 3 }),
     fc.constantFrom(...patterns),
@@ -237,7 +235,7 @@ test('progress: every layer of every pass, except excluded ones', async () => {
 const LEGEND = 9
 
 describe('pictures', () => {
-  property.prop([drawn(), sparsities(), fc.constantFrom(...patterns), fc.string()])(
+  property([drawn(), sparsities(), fc.constantFrom(...patterns), fc.string()])(
     'well-formed, with a frame for each layer',
     async ({ layers }, sparsity, pattern, title) => {
       fc.pre(sparsity < 0.95)

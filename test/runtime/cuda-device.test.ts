@@ -1,8 +1,9 @@
-import { fc, test as property } from '@fast-check/vitest'
+import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { SptError } from '../../src/ast/diagnostics/diagnostic.ts'
 import { load } from '../../src/node.ts'
 import type { Command, DeviceBuffer } from '../../src/runtime/device.ts'
+import { property } from '../support/property.ts'
 import { buffer, FAKE_CHIP, type FakeKernel, fakeDevice, fakeModule, scalar } from './cuda-fake.ts'
 
 const code = async (body: () => unknown): Promise<string> => {
@@ -62,7 +63,7 @@ test('device properties for dispatch: multiprocessors and features', async () =>
 })
 
 describe('memory', () => {
-  property.prop([fc.uint8Array({ maxLength: 300 }), fc.nat(40), fc.nat(40)])(
+  property([fc.uint8Array({ maxLength: 300 }), fc.nat(40), fc.nat(40)])(
     'data uploaded at an offset are read back',
     async (data, before, after) => {
       const { device } = fakeDevice()
@@ -75,7 +76,7 @@ describe('memory', () => {
     },
   )
 
-  property.prop([fc.integer({ min: -8, max: 24 }), fc.integer({ min: 0, max: 24 })])(
+  property([fc.integer({ min: -8, max: 24 }), fc.integer({ min: 0, max: 24 })])(
     'a range is accepted exactly if it is inside',
     async (offset, bytes) => {
       const { device } = fakeDevice()
@@ -126,7 +127,7 @@ describe('memory', () => {
 })
 
 describe('running', () => {
-  property.prop([fc.array(fc.integer({ min: 1, max: 9 }), { maxLength: 8 })])(
+  property([fc.array(fc.integer({ min: 1, max: 9 }), { maxLength: 8 })])(
     'commands run in order',
     async (digits) => {
       const { device, launch } = await withKernels({ append })
@@ -175,7 +176,7 @@ describe('running', () => {
     expect(new Int32Array(await device.download(y))[0]).toBe(1)
   })
 
-  property.prop([
+  property([
     fc.array(fc.oneof(fc.integer({ min: -2, max: 70000 }), fc.double()), { minLength: 3, maxLength: 3 }),
   ])('a grid is rejected exactly if the device cannot run it', async (grid) => {
     const { device, launch } = await withKernels({ append })

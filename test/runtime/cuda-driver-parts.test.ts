@@ -1,4 +1,4 @@
-import { fc, test as property } from '@fast-check/vitest'
+import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { SptError } from '../../src/ast/diagnostics/diagnostic.ts'
 import { openCache } from '../../src/cache/disk-cache.ts'
@@ -9,6 +9,7 @@ import { BASE_OPTIONS, chooseTarget, compileError, excerpt, parseLog } from '../
 import { argumentBlock, packArguments } from '../../src/runtime/cuda/pack-arguments.ts'
 import type { ArgSpec } from '../../src/runtime/device.ts'
 import { checkArgs } from '../../src/runtime/device-checks.ts'
+import { property } from '../support/property.ts'
 import { buffer, fakeModule, scalar } from './cuda-fake.ts'
 import { fakeMachine } from './cuda-machine.ts'
 
@@ -16,7 +17,7 @@ describe('arguments', () => {
   const specs = fc.array(fc.tuple(fc.constantFrom(...DTYPES), fc.integer({ min: 0, max: 1 }), fc.boolean()), {
     maxLength: 40,
   })
-  property.prop([specs])('each slot contains its argument, and each pointer points to its slot', (list) => {
+  property([specs])('each slot contains its argument, and each pointer points to its slot', (list) => {
     const base = 0x1000n
     let slots = new ArrayBuffer(0)
     const block = argumentBlock((b) => {
@@ -108,7 +109,7 @@ describe('compile log', () => {
     )
   })
 
-  property.prop([fc.string(), fc.string()])('takes any text', (text, noise) => {
+  property([fc.string(), fc.string()])('takes any text', (text, noise) => {
     parseLog(noise, text)
     excerpt(text, 1)
     compileError({ ...fakeModule('m', []), text }, 'm.cu', noise, 's')

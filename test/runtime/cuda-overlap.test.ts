@@ -1,10 +1,11 @@
 /** Launches that overlap, on the fake driver: which ones, what becomes of fills, and drivers that refuse them. */
-import { fc, test as property } from '@fast-check/vitest'
+import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { coords, load } from '../../src/node.ts'
 import { canOverlap } from '../../src/runtime/cuda/chip.ts'
 import type { Command, DeviceBuffer } from '../../src/runtime/device.ts'
 import { codeOf, failure } from '../support/device-suite.ts'
+import { property } from '../support/property.ts'
 import { buffer, type FakeKernel, fakeDevice, fakeModule, scalar } from './cuda-fake.ts'
 
 /** A device with kernels that append a digit to y, with and without a wait of their own, and what was launched. */
@@ -122,7 +123,7 @@ for (const [way, go] of Object.entries(WAYS))
       })
   })
 
-property.prop([fc.array(fc.tuple(fc.nat(3), fc.boolean()), { maxLength: 8 }), fc.boolean(), fc.boolean()])(
+property([fc.array(fc.tuple(fc.nat(3), fc.boolean()), { maxLength: 8 }), fc.boolean(), fc.boolean()])(
   'any list of fills and launches gives equal results with and without overlap',
   async (list, waits, follows) => {
     const of = async (overlap: boolean): Promise<number> => {

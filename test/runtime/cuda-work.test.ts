@@ -1,9 +1,10 @@
 /** Graphs, streams and events on the fake driver, which leaves undone what nobody has to wait for. */
-import { fc, test as property } from '@fast-check/vitest'
+import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import type { Command, DeviceBuffer, Entry } from '../../src/runtime/device.ts'
 import { measure } from '../../src/runtime/measure.ts'
 import { codeOf, failure } from '../support/device-suite.ts'
+import { property } from '../support/property.ts'
 import { buffer, type FakeKernel, fakeDevice, fakeModule, scalar } from './cuda-fake.ts'
 
 /** y[0] = 10 y[0] + k, as long as that fits: tells the order of launches. */
@@ -45,7 +46,7 @@ async function lazyDevice(wait = false, change: Partial<Entry> = {}) {
 }
 
 describe('graphs', () => {
-  property.prop([fc.array(fc.integer({ min: 1, max: 9 }), { maxLength: 4 }), fc.nat(2)])(
+  property([fc.array(fc.integer({ min: 1, max: 9 }), { maxLength: 4 }), fc.nat(2)])(
     'a replay equals running the commands, with the current data',
     async (digits, replays) => {
       const { device, append, number, zero, driver } = await lazyDevice()
@@ -136,36 +137,33 @@ describe('streams', () => {
     { maxLength: 6 },
   )
 
-  property.prop([program])(
-    'events and the order in a stream are kept; transfers see all of it',
-    async (list) => {
-      const { device, driver } = await lazyDevice()
-      const order: number[] = []
-      driver.kernels.set('note', ({ slot }) => void order.push(slot(0).getInt32(0, true)) as undefined)
-      const module = await device.compile(fakeModule('note', [scalar('k')]))
-      const streams = [0, 1, 2].map((k) => device.stream(`s${k}`))
-      const done: { stream: number; event: ReturnType<typeof device.event> }[] = []
-      const before: [number, number][] = []
-      for (const [k, { stream, after }] of list.entries()) {
-        const on = streams[stream]!
-        if (after !== undefined && done[after]) {
-          on.wait(done[after].event)
-          before.push([after, k])
-        }
-        const graph = await device.graph([
-          { kind: 'launch', module, entry: 'note', grid: [1, 1, 1], args: [k] },
-        ])
-        graph.launch(on)
-        const event = device.event()
-        on.record(event)
-        for (const [j, d] of done.entries()) if (d.stream === stream) before.push([j, k])
-        done.push({ stream, event })
+  property([program])('events and the order in a stream are kept; transfers see all of it', async (list) => {
+    const { device, driver } = await lazyDevice()
+    const order: number[] = []
+    driver.kernels.set('note', ({ slot }) => void order.push(slot(0).getInt32(0, true)) as undefined)
+    const module = await device.compile(fakeModule('note', [scalar('k')]))
+    const streams = [0, 1, 2].map((k) => device.stream(`s${k}`))
+    const done: { stream: number; event: ReturnType<typeof device.event> }[] = []
+    const before: [number, number][] = []
+    for (const [k, { stream, after }] of list.entries()) {
+      const on = streams[stream]!
+      if (after !== undefined && done[after]) {
+        on.wait(done[after].event)
+        before.push([after, k])
       }
-      await device.download(device.alloc(4, 'other'))
-      expect([...order].sort()).toEqual(list.map((_, k) => k))
-      for (const [a, b] of before) expect(order.indexOf(a)).toBeLessThan(order.indexOf(b))
-    },
-  )
+      const graph = await device.graph([
+        { kind: 'launch', module, entry: 'note', grid: [1, 1, 1], args: [k] },
+      ])
+      graph.launch(on)
+      const event = device.event()
+      on.record(event)
+      for (const [j, d] of done.entries()) if (d.stream === stream) before.push([j, k])
+      done.push({ stream, event })
+    }
+    await device.download(device.alloc(4, 'other'))
+    expect([...order].sort()).toEqual(list.map((_, k) => k))
+    for (const [a, b] of before) expect(order.indexOf(a)).toBeLessThan(order.indexOf(b))
+  })
 
   test('without an event, streams are not ordered', async () => {
     const { device, append, number, zero } = await lazyDevice()

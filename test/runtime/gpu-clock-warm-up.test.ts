@@ -1,9 +1,10 @@
 /** Before anything is timed, a GPU that idled has worked until its clock is up: whatever the steps in which it rises. */
-import { fc, test as property } from '@fast-check/vitest'
-import { afterEach, beforeEach, expect, vi } from 'vitest'
+import fc from 'fast-check'
+import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import type { Command, Device } from '../../src/runtime/device.ts'
 import { raiseClock } from '../../src/runtime/measure.ts'
 import { runs } from '../support/cases.ts'
+import { property } from '../support/property.ts'
 
 beforeEach(() => {
   vi.useFakeTimers({ toFake: ['performance'] })
@@ -36,12 +37,9 @@ function rising(slow: readonly number[], each: number, facts: Partial<Device> = 
 
 const COMMAND = { kind: 'clear' } as unknown as Command
 
-property.prop(
-  [fc.array(fc.integer({ min: 2, max: 6 }), { maxLength: 6 }), fc.integer({ min: 40, max: 180 })],
-  {
-    numRuns: runs(30),
-  },
-)(
+property([fc.array(fc.integer({ min: 2, max: 6 }), { maxLength: 6 }), fc.integer({ min: 40, max: 180 })], {
+  numRuns: runs(30),
+})(
   'the warm-up runs until the clock no longer rises, and not again while it stays up',
   async (steps, each) => {
     const slow = steps.toSorted((a, b) => b - a)
@@ -61,7 +59,7 @@ property.prop(
   },
 )
 
-property.prop([fc.array(fc.integer({ min: 100, max: 990 }), { minLength: 10, maxLength: 20 })], {
+property([fc.array(fc.integer({ min: 100, max: 990 }), { minLength: 10, maxLength: 20 })], {
   numRuns: runs(30),
 })('frequent calls do not count as work: the clock is raised again during them', async (pauses) => {
   const { device, worked } = rising([], 100)
@@ -76,7 +74,7 @@ property.prop([fc.array(fc.integer({ min: 100, max: 990 }), { minLength: 10, max
   }
 })
 
-property('CPUs need no warm-up', async () => {
+test('CPUs need no warm-up', async () => {
   for (const facts of [{ kind: 'cpu' }, { isSoftware: true }] as const) {
     const { device, worked } = rising([4], 100, facts)
     await raiseClock(device, [COMMAND])

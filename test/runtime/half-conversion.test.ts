@@ -1,4 +1,4 @@
-import { fc, test as property } from '@fast-check/vitest'
+import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { SptError } from '../../src/ast/diagnostics/diagnostic.ts'
 import type { Dtype } from '../../src/ir/values/dtype.ts'
@@ -6,6 +6,7 @@ import { fromBf16, fromF16, toBf16, toF16 } from '../../src/ir/values/half.ts'
 import { roundTo } from '../../src/ir/values/words.ts'
 import type { HostArray } from '../../src/runtime/device.ts'
 import { deviceToHost, hostToDevice, wordDtype } from '../../src/runtime/webgpu/widened-elements.ts'
+import { property } from '../support/property.ts'
 
 const PATTERNS = Uint16Array.from({ length: 65536 }, (_, k) => k)
 
@@ -74,7 +75,7 @@ describe.each(FORMATS)('$dtype', ({ dtype, fraction, bias, bits, value }) => {
     }
   })
 
-  property.prop([fc.float()])('rounding a number and narrowing its f32 word agree', (x) => {
+  property([fc.float()])('rounding a number and narrowing its f32 word agree', (x) => {
     if (Number.isNaN(x)) expect(value(bits(x))).toBeNaN()
     else expect(narrow(dtype, x)).toBe(bits(x))
   })
@@ -94,7 +95,7 @@ const INTEGERS: Readonly<Record<string, { array: (v: number[]) => HostArray; min
 }
 
 describe.each(Object.entries(INTEGERS))('%s', (dtype, { array, min, max }) => {
-  property.prop([fc.array(fc.integer({ min, max }))])('round-trips through words', (values) => {
+  property([fc.array(fc.integer({ min, max }))])('round-trips through words', (values) => {
     const words = hostToDevice(dtype as Dtype, array(values))
     expect(words.BYTES_PER_ELEMENT).toBe(4)
     expect([...words]).toEqual(values)

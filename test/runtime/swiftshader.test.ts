@@ -1,8 +1,9 @@
 import { existsSync, readFileSync } from 'node:fs'
-import { fc, test as property } from '@fast-check/vitest'
+import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { isMissing } from '../../src/ast/diagnostics/optional-packages.ts'
 import { findSwiftShader, readTar } from '../../src/runtime/webgpu/swiftshader.ts'
+import { property } from '../support/property.ts'
 
 /** A ustar archive, as far as the reader looks at one. */
 function tarOf(files: readonly { name: string; type: string; bytes: Uint8Array }[]): Uint8Array {
@@ -25,7 +26,7 @@ const file = fc.record({
   bytes: fc.uint8Array({ maxLength: 1200 }),
 })
 
-property.prop([fc.uniqueArray(file, { selector: (f) => f.name, maxLength: 5 })])(
+property([fc.uniqueArray(file, { selector: (f) => f.name, maxLength: 5 })])(
   'an archive yields its regular files',
   (files) => {
     const regular = files.filter((f) => f.type === '0' || f.type === '\0')

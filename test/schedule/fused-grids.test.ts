@@ -99,36 +99,28 @@ const data = fc.record({
 })
 const webgpu = await createNodeWebGpu().catch(() => undefined)
 
-test.each(GRIDS)(
-  '%s %s: a worst-case grid processes live lists',
-  async (capacity, steps) => {
-    const program = await load(LIVE(capacity, steps))
-    await fc.assert(
-      fc.asyncProperty(data, async ({ n, m, s, by, held }) => {
-        const k = program.kernel('k').schedule('s', s, by)
-        const P = Int32Array.from({ length: n * m }, (_, x) => (held[x] ? (x % 5) + 1 : 0))
-        const X = Int32Array.from({ length: m * 3 }, (_, x) => (x % 7) - 3)
-        const tensors = { P: dense([n, m], P), X: dense([m, 3], X) }
-        await agreeOnAll(k.compilation, { tensors, params: { n, m, d: 3 } })
-      }),
-      { numRuns: runs(6) },
-    )
-  },
-  60_000,
-)
+test.each(GRIDS)('%s %s: a worst-case grid processes live lists', async (capacity, steps) => {
+  const program = await load(LIVE(capacity, steps))
+  await fc.assert(
+    fc.asyncProperty(data, async ({ n, m, s, by, held }) => {
+      const k = program.kernel('k').schedule('s', s, by)
+      const P = Int32Array.from({ length: n * m }, (_, x) => (held[x] ? (x % 5) + 1 : 0))
+      const X = Int32Array.from({ length: m * 3 }, (_, x) => (x % 7) - 3)
+      const tensors = { P: dense([n, m], P), X: dense([m, 3], X) }
+      await agreeOnAll(k.compilation, { tensors, params: { n, m, d: 3 } })
+    }),
+    { numRuns: runs(6) },
+  )
+})
 
-test.skipIf(!webgpu)(
-  'worst-case grids on webgpu',
-  async () => {
-    for (const [capacity, steps] of GRIDS) {
-      const compiled = await (await load(LIVE(capacity, steps))).kernel('k').schedule('s').build(webgpu!)
-      const P = Int32Array.from({ length: 3 * 70 }, (_, x) => (x % 3 === 0 ? x % 5 : 0))
-      const X = Int32Array.from({ length: 70 * 3 }, (_, x) => (x % 7) - 3)
-      const prepared = await compiled.bind({ P: dense([3, 70], P), X: dense([70, 3], X) })
-      await prepared.run()
-      expect((await prepared.verify()).ok, steps).toBe(true)
-    }
-    await webgpu!.dispose()
-  },
-  60_000,
-)
+test.skipIf(!webgpu)('worst-case grids on webgpu', async () => {
+  for (const [capacity, steps] of GRIDS) {
+    const compiled = await (await load(LIVE(capacity, steps))).kernel('k').schedule('s').build(webgpu!)
+    const P = Int32Array.from({ length: 3 * 70 }, (_, x) => (x % 3 === 0 ? x % 5 : 0))
+    const X = Int32Array.from({ length: 70 * 3 }, (_, x) => (x % 7) - 3)
+    const prepared = await compiled.bind({ P: dense([3, 70], P), X: dense([70, 3], X) })
+    await prepared.run()
+    expect((await prepared.verify()).ok, steps).toBe(true)
+  }
+  await webgpu!.dispose()
+})

@@ -128,7 +128,7 @@ describe.each(['cpu', 'webgpu'] as const)('on %s', (kind) => {
   let device: Device
   beforeAll(async () => {
     device = await devices[kind]()
-  }, 60_000)
+  })
   afterAll(() => device.dispose())
 
   test.each([

@@ -1,10 +1,11 @@
 /** Names that are kept from step to step are those of the kernel, whatever was followed before. */
-import { fc, test as property } from '@fast-check/vitest'
+import fc from 'fast-check'
 import { expect } from 'vitest'
 import { int } from '../../src/ir/expressions/expr.ts'
 import type { Kernel2, Stmt } from '../../src/ir/statements/loops.ts'
 import { stmt } from '../../src/ir/statements/tree.ts'
 import { KernelNames } from '../../src/schedule/names/kernel-names.ts'
+import { property } from '../support/property.ts'
 
 const NAMES = ['a', 'b', 'c', 'd']
 const loop = (v: string, k: number): Stmt =>
@@ -23,7 +24,7 @@ const loop = (v: string, k: number): Stmt =>
 const pool = NAMES.flatMap((v) => [0, 1, 2].map((k) => loop(v, k)))
 const bodies = fc.array(fc.shuffledSubarray(pool), { minLength: 1, maxLength: 6 })
 
-property.prop([bodies, fc.array(fc.constantFrom(...NAMES))])('follow', (all, gone) => {
+property([bodies, fc.array(fc.constantFrom(...NAMES))])('follow', (all, gone) => {
   const followed = new KernelNames()
   for (const body of all) {
     const kernel = { params: [], buffers: [], body } as unknown as Kernel2

@@ -166,51 +166,35 @@ const SAMPLED: Readonly<Record<string, string>> = {
 let gpu: Device
 beforeAll(async () => {
   gpu = await createNodeWebGpu()
-}, 120_000)
+})
 afterAll(async () => {
   await gpu.dispose()
 })
 
 describe('schedules of parts compute the same', () => {
-  test.each(sample(Object.entries(SCHEDULES), 5))(
-    '%s',
-    async (_, steps) => {
-      const c = compilationOf(FORMATS + LISTED + PRODUCT, steps)
-      await agree(c, [createCpuDevice(), gpu])
-    },
-    120_000,
-  )
+  test.each(sample(Object.entries(SCHEDULES), 5))('%s', async (_, steps) => {
+    const c = compilationOf(FORMATS + LISTED + PRODUCT, steps)
+    await agree(c, [createCpuDevice(), gpu])
+  })
 
-  test.each(sample(Object.entries(AGAIN), 3))(
-    '%s',
-    async (_, steps) => {
-      const c = compilationOf(FORMATS + PRODUCT, steps)
-      await agree(c, [createCpuDevice(), gpu])
-    },
-    120_000,
-  )
+  test.each(sample(Object.entries(AGAIN), 3))('%s', async (_, steps) => {
+    const c = compilationOf(FORMATS + PRODUCT, steps)
+    await agree(c, [createCpuDevice(), gpu])
+  })
 
-  test.each(Object.entries(SAMPLED))(
-    '%s',
-    async (_, steps) => {
-      const c = compilationOf(FORMATS + KERNELS['sampled product']!, steps)
-      await agree(c, [createCpuDevice(), gpu])
-    },
-    120_000,
-  )
+  test.each(Object.entries(SAMPLED))('%s', async (_, steps) => {
+    const c = compilationOf(FORMATS + KERNELS['sampled product']!, steps)
+    await agree(c, [createCpuDevice(), gpu])
+  })
 
-  test.skipIf(noNvcc)(
-    'the CUDA code compiles',
-    () => {
-      const texts = sample(Object.values(SCHEDULES), 4).flatMap((steps) =>
-        compilationOf(FORMATS + LISTED + PRODUCT, steps)
-          .texts('cuda')
-          .map((t) => t.text),
-      )
-      expect(compileTogether(texts)).toBe('')
-    },
-    120_000,
-  )
+  test.skipIf(noNvcc)('the CUDA code compiles', () => {
+    const texts = sample(Object.values(SCHEDULES), 4).flatMap((steps) =>
+      compilationOf(FORMATS + LISTED + PRODUCT, steps)
+        .texts('cuda')
+        .map((t) => t.text),
+    )
+    expect(compileTogether(texts)).toBe('')
+  })
 })
 
 describe('one launch', () => {

@@ -161,7 +161,7 @@ describe('devices', () => {
       ),
       { numRuns: runs(3) },
     )
-  }, 300_000)
+  })
 })
 
 /** Loops `t` and `u` write C where an index says; a nest after it reads all of C. */

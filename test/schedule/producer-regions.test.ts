@@ -181,10 +181,10 @@ test('tiles of a producer equal the reference, for any reads', async () => {
         throw new Error(`${e instanceof Error ? e.stack : e}\n${text}`)
       }
     }),
-    { numRuns: runs(120), interruptAfterTimeLimit: 90_000 },
+    { numRuns: runs(120) },
   )
   expect(carried).toBeGreaterThan(runs(120) / 10)
-}, 200_000)
+})
 
 const tiles = (reads: string, step: string): string => `
 kernel c(n: size) {
@@ -307,19 +307,15 @@ const ON_DEVICES = [
   'compute_at d at t recompute  bind o to block.x, t to thread.x',
 ]
 const webgpu = await createNodeWebGpu().catch(() => undefined)
-test.skipIf(!webgpu)(
-  'overlapping tiles on webgpu',
-  async () => {
-    for (const step of ON_DEVICES) {
-      const k = scheduledIn(tiles('D[max(i - 1, 0)] + D[i] * D[min(i + 2, n - 1)]', step))
-      const compiled = await k.build(webgpu!)
-      for (const n of SIZES) {
-        const prepared = await compiled.bind({ A: dense([n], integers(n, n)) })
-        await prepared.run()
-        expect((await prepared.verify()).ok, `${step}, n = ${n}`).toBe(true)
-      }
+test.skipIf(!webgpu)('overlapping tiles on webgpu', async () => {
+  for (const step of ON_DEVICES) {
+    const k = scheduledIn(tiles('D[max(i - 1, 0)] + D[i] * D[min(i + 2, n - 1)]', step))
+    const compiled = await k.build(webgpu!)
+    for (const n of SIZES) {
+      const prepared = await compiled.bind({ A: dense([n], integers(n, n)) })
+      await prepared.run()
+      expect((await prepared.verify()).ok, `${step}, n = ${n}`).toBe(true)
     }
-    await webgpu!.dispose()
-  },
-  60_000,
-)
+  }
+  await webgpu!.dispose()
+})

@@ -101,7 +101,7 @@ test('copies of blocks', async () => {
   )
   expect(seen.bare).toBeGreaterThan(scaled(3))
   expect(seen.guarded).toBeGreaterThan(scaled(3))
-}, 600_000)
+})
 
 test.each([
   // Rows that are not stored, the last beyond the edge.

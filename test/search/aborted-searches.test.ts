@@ -1,5 +1,5 @@
 /** Searches that are ended: nothing is run any more, and what came of points until then is kept. Outliers decide nothing. */
-import { fc, test as property } from '@fast-check/vitest'
+import fc from 'fast-check'
 import { afterEach, describe, expect, test } from 'vitest'
 import { coords, load } from '../../src/node.ts'
 import type { Evaluator } from '../../src/search/evaluate/evaluator.ts'
@@ -13,6 +13,7 @@ import type { Outcome } from '../../src/search/types.ts'
 import { runs } from '../support/cases.ts'
 import { PointEvaluator } from '../support/point-evaluator.ts'
 import { PRODUCT } from '../support/product.ts'
+import { property } from '../support/property.ts'
 import { simulatedDevice, withSimulatedTimers } from '../support/simulated-device.ts'
 
 const kernel = (await load(`import "sparsetile/kernels/formats.spt"\n${PRODUCT}`)).kernel('product')
@@ -78,7 +79,7 @@ describe('an abort', async () => {
     expect(whole.settled.get(0)).toMatchObject({ status: 'rejected' })
   })
 
-  property.prop([fc.integer({ min: 1, max: 25 })], { numRuns: runs(6) })(
+  property([fc.integer({ min: 1, max: 25 })], { numRuns: runs(6) })(
     'takes effect before the next run, and settled outcomes are kept',
     async (run) => {
       const { runs, settled, outcomes } = await until((runs) => runs === run)
@@ -159,7 +160,7 @@ describe('an outlier', () => {
   const time = fc.double({ min: 1, max: 1.4, noNaN: true })
   const alike = fc.array(fc.array(time, { minLength: 1, maxLength: 8 }), { minLength: 2, maxLength: 6 })
 
-  property.prop([alike, fc.nat(), fc.nat(), fc.double({ min: 10, max: 1e6, noNaN: true })])(
+  property([alike, fc.nat(), fc.nat(), fc.double({ min: 10, max: 1e6, noNaN: true })])(
     'eliminates no finalist',
     (samples, who, which, ms) => {
       const of = samples[who % samples.length]!
@@ -218,7 +219,7 @@ describe('a candidate', async () => {
     expect(await benched(50, times)).toMatchObject({ outcome: null })
   })
 
-  property.prop([
+  property([
     fc.array(fc.double({ min: 1.2, max: 5, noNaN: true }), { maxLength: 7 }),
     fc.double({ min: 0.01, max: 400, noNaN: true }),
   ])('is warm when its times no longer fall', async (falls, warm) => {
@@ -260,17 +261,17 @@ describe('a candidate', async () => {
 })
 
 describe('dense schedules', () => {
-  property.prop([
-    fc.double({ min: 1, max: 1e6, noNaN: true }),
-    fc.double({ min: 1e-3, max: 1e5, noNaN: true }),
-  ])('are skipped if a run would be long and far from the fastest', (filled, least) => {
-    const isFar = filled > 20 && filled * least > 100
-    expect(rejectIfSlow({ expansion: filled }, least)).toEqual(
-      isFar ? expect.objectContaining({ code: 'search/far-slower' }) : null,
-    )
-    expect(rejectIfSlow({ expansion: filled }, Number.POSITIVE_INFINITY)).toBe(null)
-    expect(rejectIfSlow({}, least)).toBe(null)
-  })
+  property([fc.double({ min: 1, max: 1e6, noNaN: true }), fc.double({ min: 1e-3, max: 1e5, noNaN: true })])(
+    'are skipped if a run would be long and far from the fastest',
+    (filled, least) => {
+      const isFar = filled > 20 && filled * least > 100
+      expect(rejectIfSlow({ expansion: filled }, least)).toEqual(
+        isFar ? expect.objectContaining({ code: 'search/far-slower' }) : null,
+      )
+      expect(rejectIfSlow({ expansion: filled }, Number.POSITIVE_INFINITY)).toBe(null)
+      expect(rejectIfSlow({}, least)).toBe(null)
+    },
+  )
 
   test('are not run on mostly empty tensors, which is reported; others are named when compared', async () => {
     const n = 8000

@@ -62,7 +62,7 @@ beforeAll(async () => {
   on = [await devices.cpu(), asHardware(await createNodeWebGpu())]
   for (const [name, text] of Object.entries(KERNELS))
     kernels.set(name, (await load(`${text}\n${IMPORTS}`)).kernel())
-}, 120_000)
+})
 afterAll(async () => {
   for (const d of on) await d.dispose()
 })
@@ -151,7 +151,7 @@ test('on rows of very different lengths the default schedule, and every variant 
     { numRuns: runs(12), examples: [[onGpu]] },
   )
   expect(others).toBeGreaterThan(0)
-}, 600_000)
+})
 
 /** Some long rows among many short ones. */
 const long = (): CoordTensor => matrix(20_000, 20_000, 40, 3, 3000)
@@ -193,4 +193,4 @@ test('data run in the reported format, from the host and from a workspace', asyn
     prepared.free()
   }
   compiled.release()
-}, 120_000)
+})

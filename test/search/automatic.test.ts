@@ -133,7 +133,7 @@ test('scalars are not sizes, scheduled kernels are unchanged, and mismatched dat
 let device: Device
 beforeAll(async () => {
   device = await createNodeWebGpu()
-}, 120_000)
+})
 afterAll(async () => {
   await device.dispose()
 })
@@ -237,7 +237,7 @@ test('the default schedule agrees with the reference, on each device and for eac
   )
   for (const { on } of kernels.values()) for (const c of on.values()) c.release()
   await releaseConversions(device)
-}, 600_000)
+})
 
 test('the variant does not depend on the kind of binding: host, workspace, device', async () => {
   const kernel = (await kernelOf('rows')).as('A', 'csr')

@@ -1,5 +1,5 @@
 /** Whether a schedule is faster than the default is said where fresh preparations agree, and nothing is said otherwise. */
-import { fc, test as property } from '@fast-check/vitest'
+import fc from 'fast-check'
 import { afterEach, describe, expect, test } from 'vitest'
 import { coords, type Kernel, load } from '../../src/node.ts'
 import { Evaluator } from '../../src/search/evaluate/evaluator.ts'
@@ -7,12 +7,13 @@ import { summarizeSamples } from '../../src/search/measuring/median-interval.ts'
 import { areDisjoint, confirmByRounds } from '../../src/search/tune/finals/finals.ts'
 import { type Finalist, recommend } from '../../src/search/tune/finals/last-comparison.ts'
 import { PRODUCT } from '../support/product.ts'
+import { property } from '../support/property.ts'
 import { simulatedDevice } from '../support/simulated-device.ts'
 
 const inTurn = (ratios: readonly number[]) => async (n: number) => ratios[n % ratios.length]!
 const ratio = fc.double({ min: 0.5, max: 0.99, noNaN: true })
 
-property.prop([fc.array(ratio, { minLength: 1, maxLength: 16 })])(
+property([fc.array(ratio, { minLength: 1, maxLength: 16 })])(
   'a schedule that is faster each time is reported as faster',
   async (all) => {
     const found = await confirmByRounds('point 1', inTurn(all))
@@ -24,15 +25,12 @@ property.prop([fc.array(ratio, { minLength: 1, maxLength: 16 })])(
   },
 )
 
-property.prop([ratio])(
-  'schedules with mixed outcomes are indistinguishable, after more rounds',
-  async (r) => {
-    expect(await confirmByRounds('point 1', inTurn([r, 1 / r]))).toMatchObject({
-      verdict: 'not distinguishable',
-      rounds: 16,
-    })
-  },
-)
+property([ratio])('schedules with mixed outcomes are indistinguishable, after more rounds', async (r) => {
+  expect(await confirmByRounds('point 1', inTurn([r, 1 / r]))).toMatchObject({
+    verdict: 'not distinguishable',
+    rounds: 16,
+  })
+})
 
 test('a single lucky round does not decide, and few rounds prove nothing', async () => {
   expect(await confirmByRounds('point 1', inTurn([0.5, 1.01, 1.02, 0.99]))).toMatchObject({

@@ -1,5 +1,5 @@
 /** The cost model: statistics by brute force, sums of trees, finite predictions for all schedules, and its order as a prior. */
-import { fc, test as property } from '@fast-check/vitest'
+import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { DEFAULT_BOOSTING, fitTrees } from '../../src/cost-model/learned/boosting.ts'
 import { FEATURE_NAMES } from '../../src/cost-model/learned/features.ts'
@@ -12,6 +12,7 @@ import { longestOverMean } from '../../src/cost-model/threads/thread-groups.ts'
 import { coords, load } from '../../src/node.ts'
 import { costModel, costPrior, predictor, search, space, useCostModel } from '../../src/search.ts'
 import { runs } from '../support/cases.ts'
+import { property } from '../support/property.ts'
 import { refusal } from '../support/refusal.ts'
 
 const matrices = fc
@@ -22,7 +23,7 @@ const matrices = fc
       .map((cells) => ({ rows, columns, cells: cells.sort((a, b) => a - b) })),
   )
 
-property.prop([matrices], { numRuns: runs(60) })(
+property([matrices], { numRuns: runs(60) })(
   'statistics equal those of the elements',
   ({ rows, columns, cells }) => {
     const at = cells.map((c) => [Math.floor(c / columns), c % columns] as const)
@@ -49,7 +50,7 @@ property.prop([matrices], { numRuns: runs(60) })(
 
 const coordinates = fc.array(fc.integer({ min: 0, max: 12 }), { minLength: 1, maxLength: 40 })
 
-property.prop([coordinates, fc.integer({ min: 0, max: 6 }), fc.constantFrom(1, 8)], { numRuns: runs(60) })(
+property([coordinates, fc.integer({ min: 0, max: 6 }), fc.constantFrom(1, 8)], { numRuns: runs(60) })(
   'recurrence gives the overlap of windows, as by enumeration',
   (values, power, per) => {
     const window = 2 ** power
@@ -95,7 +96,7 @@ function offsetsOf(lengths: readonly number[]): number[] {
   return [0, ...lengths.map((n) => (at += n))]
 }
 
-property.prop([fc.array(fc.nat(20), { minLength: 1, maxLength: 40 }), fc.nat(5)], { numRuns: runs(40) })(
+property([fc.array(fc.nat(20), { minLength: 1, maxLength: 40 }), fc.nat(5)], { numRuns: runs(40) })(
   'lockstep segments take as long as the longest',
   (lengths, power) => {
     const offsets = offsetsOf(lengths)
@@ -111,12 +112,9 @@ property.prop([fc.array(fc.nat(20), { minLength: 1, maxLength: 40 }), fc.nat(5)]
   },
 )
 
-property.prop(
-  [fc.array(fc.nat(300), { minLength: 30, maxLength: 300 }), fc.integer({ min: 64, max: 2000 })],
-  {
-    numRuns: runs(40),
-  },
-)('samples of rows represent all rows, and the longest row itself', (lengths, elements) => {
+property([fc.array(fc.nat(300), { minLength: 30, maxLength: 300 }), fc.integer({ min: 64, max: 2000 })], {
+  numRuns: runs(40),
+})('samples of rows represent all rows, and the longest row itself', (lengths, elements) => {
   const longest = 3 * elements + 300
   const long = [...lengths, longest]
   const indptr = offsetsOf(long)
@@ -132,7 +130,7 @@ property.prop(
   expect(alone).toBeDefined()
 })
 
-property.prop([fc.uniqueArray(fc.nat(299_999), { maxLength: 40 }), fc.integer({ min: 1, max: 5 })], {
+property([fc.uniqueArray(fc.nat(299_999), { maxLength: 40 }), fc.integer({ min: 1, max: 5 })], {
   numRuns: runs(4),
 })('numerous empty rows are rare in a sample', (held, length) => {
   const rows = 300_000
@@ -148,7 +146,7 @@ property.prop([fc.uniqueArray(fc.nat(299_999), { maxLength: 40 }), fc.integer({ 
   if (held.length * length <= 64) expect(stands).toBeCloseTo(held.length * length)
 })
 
-property.prop(
+property(
   [
     fc.array(fc.tuple(fc.integer({ min: 0, max: 9 }), fc.integer({ min: 0, max: 9 })), {
       minLength: 20,
@@ -202,7 +200,7 @@ describe.each(['spmm', 'sddmm', 'spmv', 'softmax'] as const)('%s', (name) => {
   })
 })
 
-property.prop([matrices, fc.constantFrom(16, 32)], { numRuns: runs(12) })(
+property([matrices, fc.constantFrom(16, 32)], { numRuns: runs(12) })(
   'gathered elements, and repeated updates, are counted exactly',
   async ({ rows, columns, cells }, d) => {
     fc.pre(cells.length > 0)

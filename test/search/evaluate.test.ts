@@ -1,6 +1,6 @@
 /** Points become outcomes: measured where they are right, refused by code, wrong for good; little is held meanwhile. */
 
-import { fc, test as property } from '@fast-check/vitest'
+import fc from 'fast-check'
 import { afterEach, beforeAll, describe, expect, test, vi } from 'vitest'
 import { flatInputs } from '../../src/api/inputs/flat-inputs.ts'
 import { coords, type Device, type Kernel, load, SptError } from '../../src/node.ts'
@@ -12,6 +12,7 @@ import { Workspace } from '../../src/search.ts'
 import { LONG, runs } from '../support/cases.ts'
 import { countedDevice } from '../support/counted-device.ts'
 import { PointEvaluator, type PointEvaluatorOptions } from '../support/point-evaluator.ts'
+import { property } from '../support/property.ts'
 
 const TEXT = `import "sparsetile/kernels/formats.spt"
 kernel product(m: size, n: size, d: size) {
@@ -82,7 +83,7 @@ const having = (device: Device, methods: Partial<Device>): Device => Object.assi
 const lost = (): SptError =>
   new SptError({ code: 'device/lost', message: 'the device is gone', hint: 'open it again' })
 
-property.prop([fc.shuffledSubarray(NAMES, { minLength: 1 })], { numRuns: runs(6) })(
+property([fc.shuffledSubarray(NAMES, { minLength: 1 })], { numRuns: runs(6) })(
   'outcomes are in the order of the requested points, however they are batched',
   async (names) => {
     const { device, held } = await countedDevice()

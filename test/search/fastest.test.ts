@@ -1,11 +1,12 @@
 /** What counts as the fastest trials is one rule, of which the best of a search is the first. What a prior says is kept once. */
-import { fc, test as property } from '@fast-check/vitest'
+import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { fastestTrials, Tally } from '../../src/search/loop/tally.ts'
 import { Expected } from '../../src/search/ranking/expected.ts'
 import { pointKey } from '../../src/search/spaces/points.ts'
 import { STRATEGIES } from '../../src/search/strategies/index.ts'
 import type { Point, PointSpace, Trial } from '../../src/search/types.ts'
+import { property } from '../support/property.ts'
 
 const space: PointSpace = {
   name: 'numbers',
@@ -30,7 +31,7 @@ const trial = fc
     return share === undefined ? { point, outcome } : { point, outcome, share }
   })
 
-property.prop([fc.array(trial, { maxLength: 20 })])('the fastest trials', (trials) => {
+property([fc.array(trial, { maxLength: 20 })])('the fastest trials', (trials) => {
   const tally = new Tally(space, 6)
   tally.add(trials)
   const fastest = fastestTrials(tally)

@@ -1,6 +1,6 @@
 /** Lists and sets of formats in searches: candidates get those of their own, and so do predictions and records. */
 
-import { fc, test as property } from '@fast-check/vitest'
+import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { flatInputs } from '../../src/api/inputs/flat-inputs.ts'
 import {
@@ -13,6 +13,7 @@ import { coords, load } from '../../src/node.ts'
 import { dataFingerprint } from '../../src/search/records/identity.ts'
 import { predictor, space, tune, tuneAll } from '../../src/search.ts'
 import { runs } from '../support/cases.ts'
+import { property } from '../support/property.ts'
 import { refusal } from '../support/refusal.ts'
 import { simulatedDevice } from '../support/simulated-device.ts'
 
@@ -61,7 +62,7 @@ test('names of lists come from formats of schedules and nested spaces', () => {
   expect([...kernel.allFormatInputs.keys()]).toEqual(expect.arrayContaining(['top', 'left', 'rows', 'cols']))
 })
 
-property.prop([inputs], { numRuns: runs(8) })(
+property([inputs], { numRuns: runs(8) })(
   'the terms of a kernel describe the arrays built with its lists, in any thread',
   ({ A, top, left }) => {
     const [m = 0, n = 0] = A.shape

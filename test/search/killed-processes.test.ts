@@ -4,7 +4,7 @@
  */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { fc } from '@fast-check/vitest'
+import fc from 'fast-check'
 import { afterAll, expect, test } from 'vitest'
 import { Random } from '../../src/run/bind/sources/random-tensors.ts'
 import { openRecords, trialId } from '../../src/search/records/index.ts'

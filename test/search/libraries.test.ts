@@ -1,7 +1,7 @@
 /** Routines of libraries: recognised by structure, compared with the reference, tuned with schedules, told as what they are. */
 
 import { readFileSync } from 'node:fs'
-import { fc, test as property } from '@fast-check/vitest'
+import fc from 'fast-check'
 import { afterAll, expect, test } from 'vitest'
 import { matchKernel } from '../../src/analysis/kernel-pattern.ts'
 import { flatInputs } from '../../src/api/inputs/flat-inputs.ts'
@@ -14,6 +14,7 @@ import { openRecords } from '../../src/search/records/index.ts'
 import { tune } from '../../src/search/tune/index.ts'
 import { Folder } from '../cli/support.ts'
 import { codeOf, failure } from '../support/device-suite.ts'
+import { property } from '../support/property.ts'
 import { simulated } from '../support/simulated-device.ts'
 import { FakeLibrary } from './fake-library.ts'
 
@@ -67,7 +68,7 @@ const renaming = fc
   )
   .map((others) => new Map(NAMES.map((n, k) => [n, others[k]!])))
 
-property.prop([fc.constantFrom(...names), renaming, fc.boolean(), fc.nat(5)])(
+property([fc.constantFrom(...names), renaming, fc.boolean(), fc.nat(5)])(
   'other names and another order of loops and factors give the same kernel',
   async (name, renamed, swap, rotate) => {
     const whole = new RegExp(`kernel ${name}\\([^]*?\\n}\\n`).exec(TEXT)![0]
@@ -94,7 +95,7 @@ property.prop([fc.constantFrom(...names), renaming, fc.boolean(), fc.nat(5)])(
   },
 )
 
-property.prop([
+property([
   fc.constantFrom(
     ['C[i, f] += A[i, j] * B[j, f]', 'C[i, f] += A[i, j] + B[j, f]'],
     ['C[i, f] += A[i, j] * B[j, f]', 'C[i, f] max= A[i, j] * B[j, f]'],
@@ -121,7 +122,7 @@ const matrix = fc
     )
   })
 
-property.prop([
+property([
   fc.constantFrom('spmm spmm A', 'spmv spmv A', 'sddmm sddmm_pattern j'),
   matrix,
   fc.integer({ min: 1, max: 5 }),

@@ -1,5 +1,4 @@
 /** What a space decides, as a list: against all of its points, and as a sample tells it. */
-import { test as property } from '@fast-check/vitest'
 import { describe, expect, test } from 'vitest'
 import { load, SptError } from '../../src/node.ts'
 import { outline } from '../../src/search/spaces/outline/sampling.ts'
@@ -8,6 +7,7 @@ import type { DecisionValue, Point, PointSpace } from '../../src/search/types.ts
 import { space } from '../../src/search.ts'
 import { runs } from '../support/cases.ts'
 import { Choices, choiceNumbers } from '../support/choices.ts'
+import { property } from '../support/property.ts'
 import { drawnSpaceText, KERNEL } from './space-gen.ts'
 
 const drawn = choiceNumbers(80).map((numbers) => drawnSpaceText(new Choices(numbers), 'drawn'))
@@ -26,7 +26,7 @@ const valuesOf = (all: readonly Point[], name: string): Set<DecisionValue> =>
   new Set(all.flatMap((p) => (Object.hasOwn(p, name) ? [p[name]!] : [])))
 
 describe('generated spaces', () => {
-  property.prop([drawn], { numRuns: runs(30) })('have outlines that match their points', async (text) => {
+  property([drawn], { numRuns: runs(30) })('have outlines that match their points', async (text) => {
     const made = await spaceOf(text)
     const { all } = text
     if (!made) return
@@ -42,7 +42,7 @@ describe('generated spaces', () => {
     }
   })
 
-  property.prop([drawn], { numRuns: runs(20) })('are partly found by samples', async (text) => {
+  property([drawn], { numRuns: runs(20) })('are partly found by samples', async (text) => {
     const made = await spaceOf(text)
     if (!made) return
     const whole = outline(made)

@@ -1,4 +1,4 @@
-import { fc, test as property } from '@fast-check/vitest'
+import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { Random } from '../../src/run/bind/sources/random-tensors.ts'
 import { outline } from '../../src/search/spaces/outline/sampling.ts'
@@ -16,6 +16,7 @@ import { count } from '../../src/search/spaces/survey.ts'
 import type { Point, PointSpace } from '../../src/search/types.ts'
 import { runs } from '../support/cases.ts'
 import { Choices, choiceNumbers } from '../support/choices.ts'
+import { property } from '../support/property.ts'
 import { refusal } from '../support/refusal.ts'
 import { drawnSpace } from './random-space.ts'
 
@@ -42,38 +43,32 @@ const grid = (n: number, size: number): PointSpace => ({
 describe('points of generated spaces', () => {
   const parameters = { numRuns: runs(150) }
 
-  property.prop({ space: drawn }, parameters)(
-    'equal the enumerated list, each once, and are counted',
-    ({ space }) => {
-      const listed = keys(space.all).sort()
-      expect(keys(points(space)).sort()).toEqual(listed)
-      expect(count(space)).toEqual({ points: listed.length, isExact: true })
-    },
-  )
+  property([drawn], parameters)('equal the enumerated list, each once, and are counted', (space) => {
+    const listed = keys(space.all).sort()
+    expect(keys(points(space)).sort()).toEqual(listed)
+    expect(count(space)).toEqual({ points: listed.length, isExact: true })
+  })
 
-  property.prop({ space: drawn, stream: randoms }, parameters)(
-    'are members after sampling and mutation',
-    ({ space, stream }) => {
-      const random = randomOf(stream)
-      const all = new Set(keys(space.all))
-      const point = samplePoint(space, random)
-      expect(point === null).toBe(all.size === 0)
-      if (!point) return
-      expect(all).toContain(pointKey(point))
-      expect(checkPoint(space, Object.fromEntries(Object.entries(point).reverse()))).toEqual(point)
-      expect(repairPoint(space, point)).toEqual(point)
-      const near = [...neighbours(space, point)]
-      const other = mutate(space, point, random)
-      for (const p of other ? [...near, other] : near) {
-        expect(all).toContain(pointKey(p))
-        expect(pointKey(p)).not.toBe(pointKey(point))
-      }
-      expect(new Set(keys(near)).size).toBe(near.length)
-      expect(other === null).toBe(all.size === 1)
-      const child = crossover(space, point, other ?? point, random)!
-      expect(all).toContain(pointKey(child))
-    },
-  )
+  property([drawn, randoms], parameters)('are members after sampling and mutation', (space, stream) => {
+    const random = randomOf(stream)
+    const all = new Set(keys(space.all))
+    const point = samplePoint(space, random)
+    expect(point === null).toBe(all.size === 0)
+    if (!point) return
+    expect(all).toContain(pointKey(point))
+    expect(checkPoint(space, Object.fromEntries(Object.entries(point).reverse()))).toEqual(point)
+    expect(repairPoint(space, point)).toEqual(point)
+    const near = [...neighbours(space, point)]
+    const other = mutate(space, point, random)
+    for (const p of other ? [...near, other] : near) {
+      expect(all).toContain(pointKey(p))
+      expect(pointKey(p)).not.toBe(pointKey(point))
+    }
+    expect(new Set(keys(near)).size).toBe(near.length)
+    expect(other === null).toBe(all.size === 1)
+    const child = crossover(space, point, other ?? point, random)!
+    expect(all).toContain(pointKey(child))
+  })
 })
 
 describe('large spaces', () => {

@@ -1,11 +1,12 @@
 /** One prediction is bounded by the data, whatever the parameters of formats make of them: rows are left out, and the rest scaled. */
-import { fc, test as property } from '@fast-check/vitest'
+import fc from 'fast-check'
 import { expect, test, vi } from 'vitest'
 import { allocate } from '../../src/columns/allocate.ts'
 import { allowanceFor, structureOf } from '../../src/cost-model/matrix/structure.ts'
 import { coords, load, type Tensor } from '../../src/node.ts'
 import { predictor, space, type TuneResult, tune } from '../../src/search.ts'
 import { runs } from '../support/cases.ts'
+import { property } from '../support/property.ts'
 import { diagnosticOf, refusal } from '../support/refusal.ts'
 import { simulatedDevice } from '../support/simulated-device.ts'
 
@@ -87,7 +88,7 @@ const padded = fc.oneof(
   fc.integer({ min: 1, max: 3000 }).map((w) => ['pieces_ell', w]),
 ) as fc.Arbitrary<[string, ...number[]]>
 
-property.prop([even, padded, fc.integer({ min: 200, max: 20_000 })], { numRuns: runs(30) })(
+property([even, padded, fc.integer({ min: 200, max: 20_000 })], { numRuns: runs(30) })(
   'sampled builds stay within the limit, and extrapolate to all rows',
   ({ rows, columns, A }, [format, ...args], least) => {
     const { kernel, loops } = spmm.as('A', format, ...args).compilation

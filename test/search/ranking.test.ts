@@ -2,14 +2,15 @@
 import { execFile } from 'node:child_process'
 import { writeFileSync } from 'node:fs'
 import { promisify } from 'node:util'
-import { fc, test as property } from '@fast-check/vitest'
+import fc from 'fast-check'
 import { afterAll, describe, expect, test } from 'vitest'
 import { chunksOf } from '../../src/search/ranking/index.ts'
 import { Folder } from '../cli/support.ts'
 import { runs } from '../support/cases.ts'
+import { property } from '../support/property.ts'
 import { bundled, bundledFile } from './bundled.ts'
 
-property.prop([fc.nat({ max: 120 }), fc.integer({ min: 1, max: 5 })], { numRuns: runs(100) })(
+property([fc.nat({ max: 120 }), fc.integer({ min: 1, max: 5 })], { numRuns: runs(100) })(
   'each point is in one chunk, chunks have neighbours, and they do not grow',
   (count, threads) => {
     const places = Array.from({ length: count }, (_, k) => k)
@@ -55,6 +56,7 @@ import { costPrior, points, predictor, sketches } from './src/search.ts'
 import { MIN_SHARED, Ranking } from './src/search/ranking/index.ts'
 import { rankingOrigin } from './src/search/ranking/origin.ts'
 import { Work } from './src/ast/work.ts'
+import { property } from '../support/property.ts'
 
 const model = JSON.parse(readFileSync('data/models/cuda.json', 'utf8'))
 const product = (await load(${JSON.stringify(PROGRAM)})).kernel('product')

@@ -1,12 +1,13 @@
 /** Calls of records: what is none of their arguments is refused with what was expected, and nothing is lost of it. */
 import { existsSync } from 'node:fs'
-import { fc, test as property } from '@fast-check/vitest'
+import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { load, SptError } from '../../src/node.ts'
 import { createStudy } from '../../src/search/records/identity.ts'
 import { openRecords, type Records } from '../../src/search/records/index.ts'
 import type { TrialRecord } from '../../src/search/records/types.ts'
 import { PRODUCT } from '../support/product.ts'
+import { property } from '../support/property.ts'
 import { refusal } from '../support/refusal.ts'
 
 const kernel = (await load(PRODUCT)).kernel()
@@ -88,7 +89,7 @@ const junk = fc.oneof(
 )
 
 describe('any arguments', () => {
-  property.prop([
+  property([
     fc.constantFrom(
       'id',
       'studies',

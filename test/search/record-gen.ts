@@ -1,5 +1,5 @@
 /** Studies and trials at random, with numbers that come back exactly. */
-import { fc } from '@fast-check/vitest'
+import fc from 'fast-check'
 import { studyId } from '../../src/search/records/identity.ts'
 import type { Study, StudyData, StudyKey, TrialRecord } from '../../src/search/records/types.ts'
 import type { Outcome } from '../../src/search/types.ts'

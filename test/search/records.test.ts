@@ -10,7 +10,7 @@ import {
   truncateSync,
   writeFileSync,
 } from 'node:fs'
-import { fc, test as property } from '@fast-check/vitest'
+import fc from 'fast-check'
 import Database from 'libsql'
 import { afterAll, describe, expect, test } from 'vitest'
 import { type Diagnostic, SptError } from '../../src/ast/diagnostics/diagnostic.ts'
@@ -21,6 +21,7 @@ import { defaultRecordsPath, openFile } from '../../src/search/records/open.ts'
 import { STATUSES, type StoredTrial, type Study, type TrialRecord } from '../../src/search/records/types.ts'
 import { Folder } from '../cli/support.ts'
 import { runs } from '../support/cases.ts'
+import { property } from '../support/property.ts'
 import { bundled } from './bundled.ts'
 import { anyStudy, studiesAndTrials } from './record-gen.ts'
 
@@ -78,7 +79,7 @@ const diagnosticOf = async (work: () => unknown): Promise<Diagnostic> => {
 }
 
 describe('stored trials', () => {
-  property.prop([studiesAndTrials, fc.array(fc.nat({ max: 2 }))], { numRuns: runs(12) })(
+  property([studiesAndTrials, fc.array(fc.nat({ max: 2 }))], { numRuns: runs(12) })(
     'equal a map, through several connections and after each is reopened',
     async ([studies, trials], turns) => {
       const path = fresh()
@@ -111,7 +112,7 @@ describe('stored trials', () => {
     },
   )
 
-  property.prop([studiesAndTrials, fc.nat({ max: 1000 }), fc.nat({ max: 3 })], { numRuns: runs(12) })(
+  property([studiesAndTrials, fc.nat({ max: 1000 }), fc.nat({ max: 3 })], { numRuns: runs(12) })(
     'are selected by filters, fastest first without wrong ones, and deleted on request',
     async ([studies, trials], time, most) => {
       const records = await openRecords(fresh())
@@ -191,7 +192,7 @@ describe('stored trials', () => {
     },
   )
 
-  property.prop([anyStudy], { numRuns: 3 })('are written atomically, to existing studies', async (study) => {
+  property([anyStudy], { numRuns: 3 })('are written atomically, to existing studies', async (study) => {
     const records = await openRecords(fresh())
     records.addStudy(study)
     const right: TrialRecord = {

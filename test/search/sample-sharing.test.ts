@@ -1,5 +1,5 @@
 /** What the cost model shares between schedules of one matrix changes nothing: neither the order of asking nor how it is bound. */
-import { fc, test as property } from '@fast-check/vitest'
+import fc from 'fast-check'
 import { expect } from 'vitest'
 import { outerDimension } from '../../src/cost-model/matrix/outer-dimension.ts'
 import { Samples } from '../../src/cost-model/matrix/rows.ts'
@@ -7,6 +7,7 @@ import { structureOf } from '../../src/cost-model/matrix/structure.ts'
 import { coords, load, type Tensor } from '../../src/node.ts'
 import { predictor } from '../../src/search.ts'
 import { runs } from '../support/cases.ts'
+import { property } from '../support/property.ts'
 
 const spmm = (await load('sparsetile/kernels/spmm.spt')).kernel('spmm')
 const scheduled = [
@@ -38,7 +39,7 @@ const orders = fc.shuffledSubarray(
   { minLength: 2 },
 )
 
-property.prop([matrices, orders], { numRuns: runs(12) })(
+property([matrices, orders], { numRuns: runs(12) })(
   'a prediction is independent of earlier ones, for rows and coordinates',
   ({ rows, columns, i, j }, order) => {
     const params = { m: rows, n: columns, d: 32 }
@@ -63,7 +64,7 @@ property.prop([matrices, orders], { numRuns: runs(12) })(
 
 const sizes = fc.shuffledSubarray([4, 16, 1000], { minLength: 2 })
 
-property.prop([large, orders, sizes], { numRuns: runs(12) })(
+property([large, orders, sizes], { numRuns: runs(12) })(
   'samples drawn once, small and large, equal those drawn for each format',
   ({ rows, columns, i, j }, order, of) => {
     const given = {
@@ -106,7 +107,7 @@ kernel k(m: size, n: size) {
 `)
 ).kernel('k')
 
-property.prop(
+property(
   [
     fc.constantFrom('row_pieces', 'column_pieces', 'strip_pieces'),
     fc.record({

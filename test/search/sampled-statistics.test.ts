@@ -1,5 +1,5 @@
 /** What samples of a matrix say in all is what the whole of it has, whatever the order that a format stores it in. */
-import { fc, test as property } from '@fast-check/vitest'
+import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { outerDimension } from '../../src/cost-model/matrix/outer-dimension.ts'
 import { structureOf } from '../../src/cost-model/matrix/structure.ts'
@@ -9,6 +9,7 @@ import { coords, load } from '../../src/node.ts'
 import { Random } from '../../src/run/bind/sources/random-tensors.ts'
 import { runs } from '../support/cases.ts'
 import { PRODUCT } from '../support/product.ts'
+import { property } from '../support/property.ts'
 
 const own = await load(`
 import "sparsetile/kernels/formats.spt"
@@ -146,7 +147,7 @@ function scattered(seed: number, classes: number) {
 
 const TOTALS = ['statements', 'entries', 'elements', 'loadBytes', 'atomicRequests', 'footprint'] as const
 
-property.prop(
+property(
   [
     fc.integer({ min: 0, max: 2 ** 31 - 1 }),
     fc.constantFrom(0, 0.3, 0.5),
@@ -191,7 +192,7 @@ function expectSamples(
   }
 }
 
-property.prop(
+property(
   [
     fc.integer({ min: 0, max: 2 ** 31 - 1 }),
     fc.integer({ min: 10, max: 60 }),

@@ -1,5 +1,5 @@
 /** Searches on one file of records: each point is measured once, whoever asks for it, and all learn of all trials. */
-import { fc, test as property } from '@fast-check/vitest'
+import fc from 'fast-check'
 import { afterAll, describe, expect, test } from 'vitest'
 import { processorKeyBy } from '../../src/io/package/calibrations.ts'
 import { coords, load } from '../../src/node.ts'
@@ -10,6 +10,7 @@ import { tune } from '../../src/search/tune/index.ts'
 import type { Outcome, Trial } from '../../src/search/types.ts'
 import { Folder } from '../cli/support.ts'
 import { PRODUCT } from '../support/product.ts'
+import { property } from '../support/property.ts'
 import { simulatedDevice } from '../support/simulated-device.ts'
 
 const folder = new Folder()
@@ -77,7 +78,7 @@ describe('trials of other searches', () => {
     (_, k): Trial => ({ point: { by: k + 1 }, outcome: measured(20 - k) }),
   )
 
-  property.prop([fc.subarray(all), fc.integer({ min: 1, max: 12 })], { numRuns: 20 })(
+  property([fc.subarray(all), fc.integer({ min: 1, max: 12 })], { numRuns: 20 })(
     'are reported before each proposal, are not proposed again, and count in no budget',
     async (theirs, trials) => {
       const left = [...theirs]

@@ -1,5 +1,5 @@
 /** Spaces of texts: what their points are, and what becomes of them. */
-import { fc, test as property } from '@fast-check/vitest'
+import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import type { Kernel } from '../../src/api/kernels/kernel.ts'
 import { SptError } from '../../src/ast/diagnostics/diagnostic.ts'
@@ -12,6 +12,7 @@ import { scheduleText } from '../../src/search/text.ts'
 import type { KernelSpace, Point } from '../../src/search/types.ts'
 import { runs } from '../support/cases.ts'
 import { Choices, choiceNumbers } from '../support/choices.ts'
+import { property } from '../support/property.ts'
 import { drawnSpaceText, KERNEL } from './space-gen.ts'
 
 const drawn = choiceNumbers(80).map((numbers) => drawnSpaceText(new Choices(numbers), 'drawn'))
@@ -36,7 +37,7 @@ test.for(['m > 2 or p < p', 'm > 2 and p < 4'])(
 )
 
 describe('generated spaces', () => {
-  property.prop([drawn], { numRuns: runs(30) })(
+  property([drawn], { numRuns: runs(30) })(
     'have the points of the enumerated list, and round-trip',
     async ({ text, sizes, all }) => {
       let space: KernelSpace<Kernel>
@@ -57,7 +58,7 @@ describe('generated spaces', () => {
     },
   )
 
-  property.prop([drawn, fc.double({ min: 0, max: 1, maxExcluded: true, noNaN: true })], {
+  property([drawn, fc.double({ min: 0, max: 1, maxExcluded: true, noNaN: true })], {
     numRuns: runs(30),
   })(
     'have points that are rejected with a code, or are schedules that round-trip to equal steps',

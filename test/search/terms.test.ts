@@ -1,5 +1,5 @@
 /** Terms of the cost model against the rows themselves: bytes that are touched, steps of searches, what meets, what waits. */
-import { fc, test as property } from '@fast-check/vitest'
+import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { partsOf } from '../../src/cost-model/analytic.ts'
 import type { Terms } from '../../src/cost-model/terms.ts'
@@ -10,6 +10,7 @@ import type { Buffer } from '../../src/ir/statements/loops.ts'
 import { coords, load } from '../../src/node.ts'
 import { costModel, predictor } from '../../src/search.ts'
 import { runs } from '../support/cases.ts'
+import { property } from '../support/property.ts'
 
 const spmv = (await load('sparsetile/kernels/spmv.spt')).kernel('spmv')
 const COLUMNS = 64
@@ -24,19 +25,16 @@ const termsOf = (lengths: readonly number[], name: string, ...args: number[]): T
 }
 const sum = (xs: readonly number[]): number => xs.reduce((a, b) => a + b, 0)
 
-property.prop([rows], { numRuns: runs(20) })(
-  'read and written bytes equal those of the arrays',
-  (lengths) => {
-    const [m, nonzeros] = [lengths.length, sum(lengths)]
-    const t = termsOf(lengths, 'gpu')
-    expect(t.writtenFootprint).toBe(4 * m)
-    // Offsets, coordinates and values, x unless nothing asks for it, y.
-    expect(t.footprint).toBe(4 * (m + 1) + 8 * nonzeros + (nonzeros > 0 ? 4 * COLUMNS : 0) + 4 * m)
-    expect(t.padding).toBeCloseTo(1)
-  },
-)
+property([rows], { numRuns: runs(20) })('read and written bytes equal those of the arrays', (lengths) => {
+  const [m, nonzeros] = [lengths.length, sum(lengths)]
+  const t = termsOf(lengths, 'gpu')
+  expect(t.writtenFootprint).toBe(4 * m)
+  // Offsets, coordinates and values, x unless nothing asks for it, y.
+  expect(t.footprint).toBe(4 * (m + 1) + 8 * nonzeros + (nonzeros > 0 ? 4 * COLUMNS : 0) + 4 * m)
+  expect(t.padding).toBeCloseTo(1)
+})
 
-property.prop([rows.filter((r) => sum(r) > 0)], { numRuns: runs(20) })(
+property([rows.filter((r) => sum(r) > 0)], { numRuns: runs(20) })(
   'searches take the logarithm of the number of rows, and are absent without search',
   (lengths) => {
     const none = termsOf(lengths, 'gpu')
@@ -47,7 +45,7 @@ property.prop([rows.filter((r) => sum(r) > 0)], { numRuns: runs(20) })(
   },
 )
 
-property.prop([rows.filter((r) => Math.min(...r) > 8)], { numRuns: runs(20) })(
+property([rows.filter((r) => Math.min(...r) > 8)], { numRuns: runs(20) })(
   'lanes of a row exchange values, and a single thread does not',
   (lengths) => {
     const [alone, lanes] = [termsOf(lengths, 'gpu'), termsOf(lengths, 'cooperative', 4, 8, 2)]
@@ -57,7 +55,7 @@ property.prop([rows.filter((r) => Math.min(...r) > 8)], { numRuns: runs(20) })(
   },
 )
 
-property.prop([fc.array(fc.boolean(), { minLength: 2, maxLength: 40 }), fc.integer({ min: 2, max: 16 })], {
+property([fc.array(fc.boolean(), { minLength: 2, maxLength: 40 }), fc.integer({ min: 2, max: 16 })], {
   numRuns: runs(20),
 })('elements of one row conflict if threads add them, and single ones do not', (has, length) => {
   const single = has.map(Number)
@@ -72,7 +70,7 @@ property.prop([fc.array(fc.boolean(), { minLength: 2, maxLength: 40 }), fc.integ
   ).toBeGreaterThan(0)
 })
 
-property.prop([rows, fc.constantFrom(8, 16, 32)], { numRuns: runs(20) })(
+property([rows, fc.constantFrom(8, 16, 32)], { numRuns: runs(20) })(
   'a longer row costs more, in its thread and its neighbours',
   (lengths, least) => {
     // Loops are unrolled by four; what is left over comes one by one.
@@ -101,7 +99,7 @@ const updatesOf = (lengths: readonly number[]): Terms => {
   return predictor(spmv, { device: 'webgpu', inputs: { tensors: { A } } })(byElement).terms
 }
 
-property.prop([rows.filter((r) => sum(r) > 0)], { numRuns: runs(20) })(
+property([rows.filter((r) => sum(r) > 0)], { numRuns: runs(20) })(
   'a result has as many atomic updates as its row has elements, also with row searches',
   (lengths) => {
     const t = updatesOf(lengths)
@@ -112,12 +110,9 @@ property.prop([rows.filter((r) => sum(r) > 0)], { numRuns: runs(20) })(
   },
 )
 
-property.prop(
-  [rows.filter((r) => sum(r) > 0), fc.integer({ min: 1, max: 16 }), fc.integer({ min: 2, max: 4 })],
-  {
-    numRuns: runs(20),
-  },
-)(
+property([rows.filter((r) => sum(r) > 0), fc.integer({ min: 1, max: 16 }), fc.integer({ min: 2, max: 4 })], {
+  numRuns: runs(20),
+})(
   'if updates are loops, elements of one row are predicted to take longer than those of several',
   (lengths, length, of) => {
     fc.pre(Math.max(...lengths) < of * length)
@@ -133,12 +128,9 @@ property.prop(
 )
 
 const mttkrp = (await load('sparsetile/kernels/tensor-products.spt')).kernel('mttkrp')
-property.prop(
-  [fc.integer({ min: 1, max: 5 }), fc.integer({ min: 1, max: 6 }), fc.integer({ min: 1, max: 6 })],
-  {
-    numRuns: runs(20),
-  },
-)('updates of a result are counted through all levels of a tree', (slices, fibres, elements) => {
+property([fc.integer({ min: 1, max: 5 }), fc.integer({ min: 1, max: 6 }), fc.integer({ min: 1, max: 6 })], {
+  numRuns: runs(20),
+})('updates of a result are counted through all levels of a tree', (slices, fibres, elements) => {
   const all = Array.from({ length: slices * fibres * elements }, (_, e) => e)
   const A = coords(
     [slices, fibres, elements],
@@ -162,12 +154,9 @@ property.prop(
 })
 
 const digit = fc.integer({ min: 2, max: 4 })
-property.prop(
-  [fc.array(digit, { minLength: 1, maxLength: 3 }), fc.integer({ min: -9, max: 70 }), fc.boolean()],
-  {
-    numRuns: runs(100),
-  },
-)('the share of digits below a bound is exact', (extents, bound, isUp) => {
+property([fc.array(digit, { minLength: 1, maxLength: 3 }), fc.integer({ min: -9, max: 70 }), fc.boolean()], {
+  numRuns: runs(100),
+})('the share of digits below a bound is exact', (extents, bound, isUp) => {
   const names = extents.map((_, k) => `d${k}`)
   const strides = extents.map((_, k) => (isUp ? 1 : -1) * extents.slice(0, k).reduce((a, b) => a * b, 1))
   const terms = names.map((name, k) => mul(variable(name), int(strides[k]!)))

@@ -1,10 +1,11 @@
 /** What the cost model counts of a thread of a processor, against the rows themselves. */
-import { fc, test as property } from '@fast-check/vitest'
+import fc from 'fast-check'
 import { expect } from 'vitest'
 import { modelDataOf, termsOfCompilation } from '../../src/cost-model/prediction.ts'
 import type { Terms } from '../../src/cost-model/terms.ts'
 import { coords, type Kernel, load } from '../../src/node.ts'
 import { runs } from '../support/cases.ts'
+import { property } from '../support/property.ts'
 
 const named = async (name: string): Promise<Kernel> =>
   (await load(`sparsetile/kernels/${name}.spt`)).kernel(name)
@@ -23,7 +24,7 @@ function on(kernel: Kernel, lengths: readonly number[], params: Record<string, n
 
 const sum = (xs: readonly number[]): number => xs.reduce((a, b) => a + b, 0)
 
-property.prop([rows, fc.constantFrom(1, 2, 4, 8)], { numRuns: runs(60) })(
+property([rows, fc.constantFrom(1, 2, 4, 8)], { numRuns: runs(60) })(
   'loops over rows: iterations, entries, and changes of length',
   (lengths, each) => {
     const base = vectors!.schedule('cpu')
@@ -38,7 +39,7 @@ property.prop([rows, fc.constantFrom(1, 2, 4, 8)], { numRuns: runs(60) })(
   },
 )
 
-property.prop([rows.filter((r) => sum(r) > 0)], { numRuns: runs(40) })(
+property([rows.filter((r) => sum(r) > 0)], { numRuns: runs(40) })(
   'padding is tested at each position of a row',
   (lengths) => {
     const padded = (more: number): Terms => on(vectors!.as('A', 'ell', Math.max(...lengths) + more), lengths)
@@ -48,7 +49,7 @@ property.prop([rows.filter((r) => sum(r) > 0)], { numRuns: runs(40) })(
   },
 )
 
-property.prop([rows.filter((r) => sum(r) > 0)], { numRuns: runs(20) })(
+property([rows.filter((r) => sum(r) > 0)], { numRuns: runs(20) })(
   'an array that a loop indexes is not in registers',
   (lengths) => {
     const unrolled = products!.schedule('cpu', 4)
@@ -60,16 +61,13 @@ property.prop([rows.filter((r) => sum(r) > 0)], { numRuns: runs(20) })(
   },
 )
 
-property.prop([rows], { numRuns: runs(40) })(
-  'functions are counted separately from operations',
-  (lengths) => {
-    const t = on(shares!.schedule('cpu'), lengths)
-    expect(t.functions).toBeCloseTo(2 * sum(lengths))
-    expect(t.operations).toBeGreaterThanOrEqual(t.functions)
-  },
-)
+property([rows], { numRuns: runs(40) })('functions are counted separately from operations', (lengths) => {
+  const t = on(shares!.schedule('cpu'), lengths)
+  expect(t.functions).toBeCloseTo(2 * sum(lengths))
+  expect(t.operations).toBeGreaterThanOrEqual(t.functions)
+})
 
-property.prop([rows.filter((r) => sum(r) > 0)], { numRuns: runs(20) })(
+property([rows.filter((r) => sum(r) > 0)], { numRuns: runs(20) })(
   'sums beyond the number of registers go through memory',
   (lengths) => {
     const [few, many] = [8, 32].map((each) => on(products!.schedule('cpu', each), lengths, { d: 64 }))

@@ -2,7 +2,7 @@
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { fc, test as property } from '@fast-check/vitest'
+import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { expectedTime } from '../../src/cost-model/learned/fitting.ts'
 import { type Calibration, initialModel, isCalibration } from '../../src/cost-model/learned/trained-models.ts'
@@ -19,6 +19,7 @@ import { type StudySample, trainedModel } from '../../src/search/calibrate/train
 import { openRecords, tune } from '../../src/search.ts'
 import { spt } from '../cli/support.ts'
 import { runs } from '../support/cases.ts'
+import { property } from '../support/property.ts'
 import { refusal } from '../support/refusal.ts'
 import { simulatedDevice } from '../support/simulated-device.ts'
 
@@ -68,7 +69,7 @@ const samplesOf = (seed: number, factor: (t: Terms) => number): StudySample[] =>
 }
 
 describe('training', () => {
-  property.prop([fc.integer({ min: 1, max: 1e6 }), fc.double({ min: 1.5, max: 6, noNaN: true })], {
+  property([fc.integer({ min: 1, max: 1e6 }), fc.double({ min: 1.5, max: 6, noNaN: true })], {
     numRuns: runs(3),
   })('finds the slowdown of a device, and reports its error', (seed, slower) => {
     const { trained, ...model } = trainedModel(

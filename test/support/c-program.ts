@@ -10,6 +10,7 @@ import { emit } from '../../src/backends/targets/index.ts'
 import type { Cells } from '../../src/interpret/memory-cells.ts'
 import type { Kernel3 } from '../../src/ir/statements/loops.ts'
 import { decoder, encoder, newValues } from '../../src/storage/tensor.ts'
+import { TIME_LIMIT } from './time-limit.ts'
 
 export const compilerOfC = ['cc', 'gcc', 'clang'].find((c) => spawnSync(c, ['--version']).status === 0)
 
@@ -89,7 +90,7 @@ export function runAsC(cases: readonly PlanOnArrays[], options: readonly string[
     )
     if (made.status !== 0 || made.stderr !== '') throw new Error(made.stderr.slice(0, 4000))
     const ran = spawnSync(file('all'), [file('data')], {
-      timeout: 20_000,
+      timeout: TIME_LIMIT / 2,
       encoding: 'utf8',
       // Leaks cannot be detected where tracing of processes is forbidden.
       env: { OMP_NUM_THREADS: '2', ASAN_OPTIONS: 'detect_leaks=0' },

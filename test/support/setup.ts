@@ -2,13 +2,15 @@
 import fc from 'fast-check'
 import { beforeEach } from 'vitest'
 import { runs, SEED } from './cases.ts'
+import { TIME_LIMIT } from './time-limit.ts'
 
 fc.configureGlobal({
   ...fc.readConfigureGlobal(),
   seed: SEED,
   numRuns: runs(100),
-  // Shrinking a program takes minutes.
+  // Shrinking a program takes minutes. The smallest counterexample so far is reported before the test counts as hanging.
   endOnFailure: process.env.SPT_FAIL_FAST !== undefined,
+  interruptAfterTimeLimit: TIME_LIMIT / 2,
   // The one case that a failure names beside its seed: with `-t`, since other properties have other cases there.
   ...(process.env.SPT_PATH ? { path: process.env.SPT_PATH } : {}),
 })
