@@ -5,12 +5,18 @@ import type { LoadOptions, SptProgram, TextOrUrl } from './api/programs/program.
 import { checkLoadOptions, isPath, loadWith, textOf } from './api/programs/program.ts'
 import { type Diagnostic, failWith, type Source } from './ast/diagnostics/diagnostic.ts'
 import { type RenderOptions, render as renderAll } from './ast/diagnostics/render.ts'
+import { expectFields } from './ast/diagnostics/value-kinds.ts'
 import { type ReadText, refuseImport, rooted } from './ast/imports/resolve-imports.ts'
 import { inPackage, PACKAGE } from './ast/imports/resolve-path.ts'
 import { createCpuDevice } from './runtime/cpu/device.ts'
 import type { Device } from './runtime/device.ts'
 import { createWebGpuDevice, shareGpuDevice } from './runtime/webgpu/open.ts'
-import { isShared, type SharedGpuOptions } from './runtime/webgpu/options.ts'
+import {
+  isShared,
+  type SharedGpuOptions,
+  WEBGPU_OPTIONS,
+  type WebGpuOptions,
+} from './runtime/webgpu/options.ts'
 
 export { Binding } from './api/built/binding.ts'
 export type { BuildOptions } from './api/built/build.ts'
@@ -107,15 +113,18 @@ export const devices = {
     return createCpuDevice()
   },
   /** The host's GPU, through `navigator.gpu`, or your own `GPUDevice`. @throws SptError `device/absent`, `device/lost` */
-  webgpu: async (options: Partial<SharedGpuOptions> = {}): Promise<Device> => {
-    expectOptions('devices.webgpu', options, ['device'])
-    if (isShared(options)) return shareGpuDevice(options.device)
+  webgpu: async (options: WebGpuOptions | SharedGpuOptions = {}): Promise<Device> => {
+    if (isShared(options)) {
+      expectOptions('devices.webgpu', options, ['device'])
+      return shareGpuDevice(options.device)
+    }
+    expectFields('devices.webgpu', options, WEBGPU_OPTIONS)
     const { gpu } = (globalThis as { navigator?: { gpu?: GPU } }).navigator ?? {}
     if (!gpu)
       return failWith('device/absent', 'this host has no WebGPU (navigator.gpu)', {
         expected: 'a browser with WebGPU',
         hint: 'use a current browser over https or on localhost, or devices.cpu()',
       })
-    return createWebGpuDevice(gpu)
+    return createWebGpuDevice(gpu, options)
   },
 }

@@ -6,12 +6,11 @@ import {
   checkWithin,
   expectArgument,
   expectOptions,
-  isRecord,
 } from './api/inputs/argument-checks.ts'
 import { verifierFor } from './api/programs/lazy-verifier.ts'
 import type { LoadOptions, SptProgram, TextOrUrl } from './api/programs/program.ts'
 import { checkLoadOptions, isOddPath, isPath, loadWith, textOf } from './api/programs/program.ts'
-import { expectValues, FLAG } from './ast/diagnostics/value-kinds.ts'
+import { expectFields, expectValues, FLAG } from './ast/diagnostics/value-kinds.ts'
 import { type ReadText, refuseImport, rooted } from './ast/imports/resolve-imports.ts'
 import { inPackage, readPackaged } from './ast/imports/resolve-path.ts'
 import type { WorkOptions } from './ast/work.ts'
@@ -23,7 +22,12 @@ import { programTrees } from './io/package/program-trees.ts'
 import type { ReadOptions, WriteOptions } from './io/tensor-file-options.ts'
 import type { CudaOptions } from './runtime/cuda/cuda-options.ts'
 import type { Device } from './runtime/device.ts'
-import { isShared, type NodeWebGpuOptions, type SharedGpuOptions } from './runtime/webgpu/options.ts'
+import {
+  isShared,
+  NODE_WEBGPU_OPTIONS,
+  type NodeWebGpuOptions,
+  type SharedGpuOptions,
+} from './runtime/webgpu/options.ts'
 import { installStoredModels } from './search/calibrate/stored.ts'
 import { checkValueArray, type Tensor } from './storage/tensor.ts'
 
@@ -110,10 +114,9 @@ installStoredModels()
 export const devices = {
   cpu: hosted.cpu,
   webgpu: async (given: NodeWebGpuOptions | SharedGpuOptions = {}): Promise<Device> => {
-    if (isRecord(given) && isShared(given)) return hosted.webgpu(given)
+    if (isShared(given)) return hosted.webgpu(given)
     const options = given as NodeWebGpuOptions
-    const own = ['adapter', 'robustness', 'toggles'] as const
-    expectOptions('devices.webgpu', options, [...own, 'powerPreference', 'forceFallbackAdapter', 'features'])
+    expectFields('devices.webgpu', options, NODE_WEBGPU_OPTIONS)
     const { createNodeWebGpu } = await import('./runtime/webgpu/node.ts')
     return createNodeWebGpu(options)
   },

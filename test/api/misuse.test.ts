@@ -7,6 +7,7 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { flatInputs } from '../../src/api/inputs/flat-inputs.ts'
 import * as onDevice from '../../src/device.ts'
+import * as browser from '../../src/index.ts'
 import * as api from '../../src/node.ts'
 import { refusal } from '../support/refusal.ts'
 import { complaint, errorOf, TEXT } from './support.ts'
@@ -177,6 +178,22 @@ const CASES: Readonly<Record<string, (s: Scene) => unknown>> = {
   'bind of null': bind(null),
   'bind of an object': bind({}),
   'bind of words': bind(['a', 2, 3, 4, 5, 6, 7, 8]),
+  'bind of a size as null': ({ c }) => c.bind({ A, B, d: null }),
+  'a call with a seed among the inputs': ({ c }) => c({ A, seed: 0 }),
+  "set('d', 3)": ({ run }) => run.set('d', 3),
+  "build(device, { statistics: { 'nnz(A)': 3 } })": ({ k }) =>
+    k.build(device, { statistics: { 'nnz(A)': 3 } }),
+  "build(device, { auto: false, statistics: { 'nnz(A)': 3 } })": ({ k }) =>
+    k.build(device, { auto: false, statistics: { 'nnz(A)': 3 } }),
+  'devices.webgpu(null)': () => loose.devices.webgpu(null),
+  "devices.webgpu({ powerPreference: 'low' })": () => loose.devices.webgpu({ powerPreference: 'low' }),
+  "devices.webgpu({ features: 'shader-f16' })": () => loose.devices.webgpu({ features: 'shader-f16' }),
+  "devices.webgpu({ features: ['shader-f17'] })": () =>
+    loose.devices.webgpu({ adapter: 'swiftshader', features: ['shader-f17'] }),
+  "devices.webgpu({ powerPreference: 'low' }) in a browser": () =>
+    browser.devices.webgpu({ powerPreference: 'low' as never }),
+  "devices.webgpu({ powerPreference: 'low-power' }) in a browser": () =>
+    browser.devices.webgpu({ powerPreference: 'low-power' }),
   'bind of 16 bits to f32': bind(new Uint16Array(8)),
   'bind of 64-bit integers': bind(new BigInt64Array(8)),
   'bind of a view': bind(new DataView(new ArrayBuffer(8))),
@@ -237,6 +254,8 @@ const CASES: Readonly<Record<string, (s: Scene) => unknown>> = {
   'output bound to another shape': ({ c, run }) => c.bind({ A, B: run.output('C'), ...params }),
   'output bound to an output': ({ c, run }) => c.bind({ A, B, C: run.output('C'), ...params }),
   'values of an output on the device': ({ run }) => run.output('C').values,
+  'verifyAgainst()': ({ run }) => run.verifyAgainst(),
+  'verifyAgainst({ buffers: {} })': ({ run }) => run.verifyAgainst({ buffers: {} }),
   'verify of a sample of nothing': ({ run }) => run.verify({ sample: {} }),
   'verify of a sample of two sizes': ({ run }) => run.verify({ sample: { count: 1, fraction: 0.5 } }),
   'verify({ sample: { count: NaN } })': ({ run }) => run.verify({ sample: { count: Number.NaN } }),

@@ -62,7 +62,7 @@ test('formats', () => {
   expectTypeOf<SptFormat['convert']>().returns.toEqualTypeOf<ConvertedTensor>()
   expectTypeOf<ConvertedTensor['toCoords']>().returns.toEqualTypeOf<CoordTensor>()
   expectTypeOf<Binding['formats']>().toEqualTypeOf<readonly TensorFormat[]>()
-  expectTypeOf<Binding['set']>().parameter(1).toEqualTypeOf<Bindable>()
+  expectTypeOf<Binding['set']>().parameter(1).toEqualTypeOf<Inputs[string]>()
 })
 
 test('every step gives a kernel, so that calls chain', () => {

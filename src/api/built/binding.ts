@@ -20,9 +20,10 @@ import { Dispatcher } from '../dispatch/dispatcher.ts'
 import type { RunSelection } from '../dispatch/measurements.ts'
 import { checkDevice, expectArgument, expectName, expectOptions } from '../inputs/argument-checks.ts'
 import { updateOf } from '../inputs/bound-inputs.ts'
-import type { Bindable } from '../inputs/tensors.ts'
+import type { Inputs } from '../inputs/flat-inputs.ts'
 import { ErrorSources } from '../programs/error-sources.ts'
 import {
+  checkExpected,
   checkExplain,
   checkRebuildable,
   checkReported,
@@ -118,11 +119,11 @@ export class Binding extends ErrorSources {
   /**
    * Writes new values of an input with the same structure: in the order of the bound entries, or as a tensor with some of the
    * bound coordinates (the others get the fill value). Entries stay in their parts, even if parts were selected by value. The call
-   * copies the values at once.
+   * copies the values at once. Also sets a scalar; graphs keep the scalars with which they were recorded.
    * @throws SptError `bind/not-input`, `bind/absent-coordinate`, `bind/values-length`, `bind/shape`, `run/resident` (for
    * a resident tensor, write to your memory)
    */
-  async set(name: string, values: Bindable): Promise<void> {
+  async set(name: string, values: Inputs[string]): Promise<void> {
     expectName('an input', name)
     checkWritable(this.#within, name)
     const update = updateOf(this.executable.bound.kernel, name, values)
@@ -229,7 +230,8 @@ export class Binding extends ErrorSources {
   }
 
   /** Like `verify`, but compares with given results of the reference, which must belong to the bound data. */
-  verifyAgainst(expected: RefOutputs): Promise<Verification> {
+  async verifyAgainst(expected: RefOutputs): Promise<Verification> {
+    checkExpected(this.code.source, expected)
     return this.#running((e) =>
       e.preserving(['inout'], () => verifyAgainst(this.code.compilation.source, e, expected)),
     )

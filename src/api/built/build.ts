@@ -6,8 +6,10 @@ import { bindPlan } from '../../run/bind/bind-plan.ts'
 import type { Device } from '../../runtime/device.ts'
 import type { AutoSchedulable } from '../auto-schedule/format-candidates.ts'
 import { isUnscheduled, scheduleCandidates } from '../auto-schedule/schedule-candidates.ts'
+import { callerStatistics } from '../dispatch/facts.ts'
 import type { AnyKernel, Dispatch } from '../dispatch/schedules.ts'
 import { checkSizes, isRecord } from '../inputs/argument-checks.ts'
+import { refuseStatistics } from '../inputs/bound-inputs.ts'
 import { Built } from './built.ts'
 import { compileSteps } from './code.ts'
 import { checkOrdered } from './unordered-sums.ts'
@@ -23,9 +25,9 @@ export interface BuildOptions extends WorkOptions {
    * fixed schedule with such a sum is rejected (`choose/unordered-sum`). Default false.
    */
   readonly deterministic?: boolean
-  /** Sizes by name. If a dispatch needs only sizes, the schedule is selected at once, for every later binding. */
+  /** Sizes by name. If a dispatch needs only sizes, the schedule is selected at once, for every later binding. Data of other sizes can be bound, too. */
   readonly sizes?: Readonly<Record<string, number>>
-  /** Values of statistics for a dispatch, as in `BindOptions`, together with `sizes`. */
+  /** Values of statistics for a dispatch, as in `BindOptions`, together with `sizes`; with them, the schedule is selected at once. */
   readonly statistics?: Readonly<Record<string, number>>
 }
 
@@ -47,7 +49,9 @@ export async function buildKernel(
   })
   const { auto = true, deterministic = false, ...facts } = options
   const work = new Work(options)
-  checkSizes((open ?? kernel.compilation).source, facts.sizes)
+  const { source } = open ?? kernel.compilation
+  checkSizes(source, facts.sizes)
+  if (!(auto && open)) refuseStatistics(source, facts.statistics ?? {})
   if (!auto) {
     const code = await compileOrdered(kernel, device, deterministic, work)
     return new Built(device, { kind: 'fixed', code })
@@ -64,14 +68,15 @@ async function buildDispatch(
   { sizes, statistics = {} }: Pick<BuildOptions, 'sizes' | 'statistics'>,
   work: Work,
 ): Promise<Built> {
+  const hasStatistics = callerStatistics(open.choice, statistics).size > 0
   const family = new Built(device, open)
   const released = (): void => family.release()
   // Runs measure these; until then, no schedule is preferred.
   if (![...open.choice.statistics.values()].some((s) => s.kind === 'fill_ratio' && s.live)) {
     const chosen = await valueOrError(() => work.wait(family.choose({ ...sizes }, { statistics }), released))
     if (chosen instanceof SptError) {
-      if (chosen.diagnostics.some((d) => !NEEDS_DATA.has(d.code))) throw chosen
-    } else if (sizes) return chosen
+      if (hasStatistics || chosen.diagnostics.some((d) => !NEEDS_DATA.has(d.code))) throw chosen
+    } else if (sizes || hasStatistics) return chosen
   }
   // On a software adapter, the default dispatch runs small data without its schedules, whose compilation takes seconds.
   if (!open.isDefault || !device.isSoftware) await work.wait(family.compileAll(), released)

@@ -4,7 +4,7 @@ import { expectFields, FLAG } from '../../ast/diagnostics/value-kinds.ts'
 import type { Coroutine, WorkOptions } from '../../ast/work.ts'
 import { WORK_OPTIONS } from '../../ast/work.ts'
 import type { Kernel1 } from '../../ir/coordinates/stage1.ts'
-import type { RefOptions } from '../../reference/index.ts'
+import type { RefOptions, RefOutputs } from '../../reference/index.ts'
 import { callerTensors } from '../../run/bind/bind-plan.ts'
 import { type Bound, bindingSteps } from '../../run/bind/index.ts'
 import { bindParams } from '../../run/bind/sizes/bound-sizes.ts'
@@ -12,7 +12,7 @@ import { checkFits } from '../../run/execution/buffer-layout.ts'
 import type { Executable } from '../../run/execution/execute.ts'
 import type { ExplainOptions } from '../../run/explain/index.ts'
 import type { Device } from '../../runtime/device.ts'
-import { expectArgument, expectOptions, nameText } from '../inputs/argument-checks.ts'
+import { expectArgument, expectOptions, isRecord, nameText } from '../inputs/argument-checks.ts'
 import { type RunInputs, valuesIn } from '../inputs/bound-inputs.ts'
 
 type Planned = Parameters<typeof checkFits>[0]
@@ -85,6 +85,21 @@ export function checkWritable({ residents, chained }: Executable, name: string):
 /** Throws SptError `api/argument` or `api/unknown-option` for invalid options. */
 export const checkExplain = (options: ExplainOptions): void =>
   expectFields('explain', options, { time: FLAG })
+
+/** Throws SptError `api/argument` unless the argument has results of the reference for the kernel. */
+export function checkExpected(kernel: Kernel1, expected: RefOutputs): void {
+  const how = 'results of the reference: workspace.referenceResults(…)'
+  const isResults = isRecord(expected) && isRecord(expected.buffers)
+  expectArgument(isResults, 'the expected results', expected, how)
+  for (const { name, first } of callerTensors(kernel))
+    if (first.role === 'out' || first.role === 'inout')
+      expectArgument(
+        isRecord(expected.buffers[name]),
+        `the expected result ${name}`,
+        expected.buffers[name],
+        how,
+      )
+}
 
 /**
  * Checks the options of `verify`; an empty sample would pass without comparing anything. Throws SptError `api/argument`,

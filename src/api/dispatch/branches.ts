@@ -1,6 +1,6 @@
 /** Schedules of one kernel on the same data, between which a dispatch switches at run time. */
-import { lazy } from '../../ast/lazy.ts'
 import { capacityCounts, type RuntimeLists } from '../../ir/coordinates/runtime-lists.ts'
+import { memoize } from '../../ir/memoize.ts'
 import type { Bound } from '../../run/bind/index.ts'
 import { type BareValues, withValues } from '../../run/bind/results/update-values.ts'
 import { extentsOf } from '../../run/bind/sources/coordinate-sources.ts'
@@ -33,7 +33,8 @@ export class Branch {
   /** Fill ratios that its runs measure. */
   readonly findings: readonly Finding[]
   readonly times = new FillRatioTimes()
-  readonly #commands = lazy(() => {
+  /** By the sizes and scalars of the bound data. */
+  readonly #commands = memoize((_params: Bound['params']) => {
     const counts = this.findings.flatMap((f) => f.found.parts.map((p) => p.counts))
     return commandsMeasuring(this.executable, [...counts, ...capacityCounts(this.#plan)])
   })
@@ -74,7 +75,7 @@ export class Branch {
 
   /** The launches that measure fill ratios and overflows, without the rest of the kernel. Empty if they cannot run alone. */
   get commands(): readonly Command[] {
-    return this.#commands()
+    return this.#commands(this.executable.bound.params)
   }
 
   /** True if a run modifies `inout` tensors, and so cannot be repeated. */

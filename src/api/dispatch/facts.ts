@@ -92,8 +92,8 @@ export class Facts {
 }
 
 /** Returns the statistics by their names in the dispatch. Throws SptError `api/argument`, `choose/unknown-name`. */
-function callerStatistics(
-  { kernel, name: own, statistics }: QueriedFacts,
+export function callerStatistics(
+  { kernel, name: own, statistics }: Omit<QueriedFacts, 'device'>,
   given: Readonly<Record<string, number>>,
 ): ReadonlyMap<string, number> {
   expectArgument(isRecord(given), 'statistics', given, "numbers by name: { 'longest(j)': 700 }")

@@ -27,7 +27,9 @@ import {
   isRecord,
   isTyped,
   numbersOf,
+  show,
 } from './argument-checks.ts'
+import type { Inputs } from './flat-inputs.ts'
 import { type Bindable, copyOf, dtypeOf } from './tensors.ts'
 
 export interface RunInputs {
@@ -70,22 +72,10 @@ export function valuesIn(
 } {
   expectInputs(inputs)
   const { params: scalars = {}, seed, statistics = {} } = inputs
-  expectArgument(isRecord(statistics), 'statistics', statistics, "numbers by name: { 'longest(j)': 700 }")
-  const [statistic] = Object.keys(statistics)
-  if (statistic !== undefined)
-    failAs('choose/unknown-name', {
-      message: `the schedule of ${kernel.name} does not depend on data, so the statistic ${statistic} is not used`,
-      expected: 'no statistics',
-      hint: 'leave the statistics out, or build the kernel with a schedule that is declared with `choose`',
-    })
+  refuseStatistics(kernel, statistics)
   expectArgument(isRecord(scalars), 'params', scalars, 'numbers by name')
   const params = byName<number>()
-  for (const [name, value] of Object.entries(scalars)) {
-    const truth =
-      typeof value === 'boolean' && kernel.params.some((p) => p.name === name && p.dtype === 'bool')
-    expectArgument(truth || typeof value === 'number', `the value of ${name}`, value, 'a number')
-    params[name] = Number(value)
-  }
+  for (const [name, value] of Object.entries(scalars)) params[name] = numberFor(kernel, name, value)
   expectArgument(
     seed === undefined || Number.isSafeInteger(seed),
     'the seed',
@@ -99,6 +89,7 @@ export function valuesIn(
   const flat: [string, Bare][] = []
   for (const [name, value] of Object.entries(given)) {
     if (!Array.isArray(value) && !isTyped(value)) {
+      if (paramOf(kernel, name)) numberFor(kernel, name, value)
       checkTensor(name, value)
       tensors[name] = value
     } else flat.push([name, value as Bare])
@@ -106,6 +97,27 @@ export function valuesIn(
   const { ready, rest } = byPosition(kernel, flat, tensors, params)
   for (const [name, values] of rest) ready[name] = shaped(kernel, name, values, ready, params)
   return { tensors: ready, params, ...(seed === undefined ? {} : { seed }) }
+}
+
+/** Rejects statistics without a dispatch. Throws SptError `choose/unknown-name`, `api/argument`. */
+export function refuseStatistics({ name }: Pick<Kernel1, 'name'>, statistics: object): void {
+  expectArgument(isRecord(statistics), 'statistics', statistics, "numbers by name: { 'longest(j)': 700 }")
+  const [statistic] = Object.keys(statistics)
+  if (statistic !== undefined)
+    failAs('choose/unknown-name', {
+      message: `the schedule of ${name} does not depend on data, so the statistic ${statistic} is not used`,
+      expected: 'no statistics',
+      hint: 'leave the statistics out, or build the kernel with a schedule that is declared with `choose`',
+    })
+}
+
+const paramOf = (kernel: Kernel1, name: string) => kernel.params.find((p) => p.name === name)
+
+/** The number that a caller gives for a size or a scalar. Throws SptError `api/argument`. */
+function numberFor(kernel: Kernel1, name: string, value: unknown): number {
+  const isTruth = typeof value === 'boolean' && paramOf(kernel, name)?.dtype === 'bool'
+  expectArgument(isTruth || typeof value === 'number', `the value of ${name}`, value, 'a number')
+  return Number(value)
 }
 
 /** Rejects values for an output or local buffer over dense axes, which the kernel would not read. @throws SptError `bind/not-input` */
@@ -148,8 +160,19 @@ function byPosition(
   return { ready: byName(Object.entries(readyByPosition(kernel, all, params))), rest }
 }
 
-/** Returns a copy of new values of an input, which the caller may change afterwards. 16-bit and 8-bit arrays have the buffer's type if it has such elements. */
-export function updateOf(kernel: Kernel1, name: string, values: Bindable): Tensor | BareValues {
+/**
+ * Returns a copy of new values of an input, which the caller may change afterwards. 16-bit and 8-bit arrays have the buffer's type if it
+ * has such elements. A scalar has one value. Throws SptError `api/argument`, `tensor/…`, `bind/not-input`.
+ */
+export function updateOf(kernel: Kernel1, name: string, values: Inputs[string]): Tensor | BareValues {
+  const param = paramOf(kernel, name)
+  if (param?.kind === 'size')
+    failAs('bind/not-input', {
+      message: `${name} is a size of kernel ${kernel.name}, which is fixed when data are bound`,
+      expected: 'an input or a scalar',
+      hint: `bind again: fn.bind({ …, ${name}: ${show(values)} })`,
+    })
+  if (param) return { values: Float64Array.of(numberFor(kernel, name, values)), dtype: 'f64' }
   if (!Array.isArray(values) && !isTyped(values)) {
     checkTensor(name, values)
     return copyOf(values)

@@ -33,7 +33,7 @@ import {
 } from './buffer-layout.ts'
 import type { Turns } from './call-queue.ts'
 import { Chained, LentOutputs, type Origin, type ResidentDense, residentOutput } from './external-memory.ts'
-import { fitting } from './index-ranges.ts'
+import { checkRanges, fitting } from './index-ranges.ts'
 import { fullRun, type KernelGraph } from './launch-commands.ts'
 import { runError } from './overflow-error.ts'
 
@@ -44,7 +44,7 @@ export class Executable implements Contents {
   /** Device memory of the plan's buffers, by name. */
   readonly memory: ReadonlyMap<string, DeviceBuffer>
   readonly #places: ReadonlyMap<string, BufferLocation>
-  readonly #commands: readonly Command[]
+  #commands: readonly Command[]
   #instead: Instead | undefined
   readonly #resident: ReadonlyMap<string, DeviceBuffer>
   readonly #origin: Origin
@@ -181,8 +181,15 @@ export class Executable implements Contents {
   #isOthers = (name: string): boolean =>
     !this.#origin.shared?.isOwn && !!this.#origin.shared?.buffers.has(name)
 
-  /** Replaces the bound data by data of the same structure, and uploads these buffers. */
+  /** Replaces the bound data by data of the same structure, and uploads these buffers. Throws SptError `plan/overflow` for new scalars. */
   async rebind(bound: Bound, buffers: readonly string[]): Promise<void> {
+    const { program, memory } = this
+    if (bound.params !== this.#bound.params) {
+      checkRanges(program.plan, bound.params, program.plan.index === 64)
+      if (!program.instead) this.#commands = fullRun(program, bound, memory, this.#outcome)
+      this.#instead?.free()
+      this.#instead = program.instead?.(bound, memory)
+    }
     this.#bound = bound
     for (const name of buffers) await this.write(name, bound.arrays.get(name)!)
   }

@@ -1,4 +1,5 @@
 /** Limits and features requested from an adapter, and those that its device offers. */
+import { failWith } from '../../ast/diagnostics/diagnostic.ts'
 import type { DeviceLimits } from '../device.ts'
 
 /** Limits relevant for compute, which are requested at the adapter's maximum. */
@@ -28,8 +29,41 @@ export function adapterLimits(adapter: GPUAdapter): Record<string, number> {
   return limits
 }
 
-/** Requested features, and `extra` features (including experimental ones), that the adapter supports. */
+/** Further features of WebGPU, which an adapter may lack. */
+const OTHER_FEATURES = [
+  'bgra8unorm-storage',
+  'clip-distances',
+  'core-features-and-limits',
+  'depth-clip-control',
+  'depth32float-stencil8',
+  'dual-source-blending',
+  'float32-blendable',
+  'float32-filterable',
+  'indirect-first-instance',
+  'primitive-index',
+  'rg11b10ufloat-renderable',
+  'texture-component-swizzle',
+  'texture-compression-astc',
+  'texture-compression-astc-sliced-3d',
+  'texture-compression-bc',
+  'texture-compression-bc-sliced-3d',
+  'texture-compression-etc2',
+  'texture-formats-tier1',
+  'texture-formats-tier2',
+] as const
+
+/**
+ * Requested features, and `extra` features (including experimental ones), that the adapter supports. Throws SptError `api/argument` for
+ * names that WebGPU does not have.
+ */
 export function adapterFeatures(adapter: GPUAdapter, extra: readonly string[]): GPUFeatureName[] {
+  const candidates = [...new Set<string>([...REQUESTED_FEATURES, ...OTHER_FEATURES, ...adapter.features])]
+  const name = extra.find((f) => !candidates.includes(f) && !f.includes('experimental'))
+  if (name !== undefined)
+    failWith('api/argument', `WebGPU has no feature ${name}`, {
+      lookup: { name, candidates },
+      expected: 'names of WebGPU features, such as shader-f16',
+    })
   return [...new Set<string>([...REQUESTED_FEATURES, ...extra])].filter((f) =>
     adapter.features.has(f),
   ) as GPUFeatureName[]

@@ -29,11 +29,12 @@ export async function createWebGpuDevice(
       hint: 'check that the browser has WebGPU enabled and the GPU driver is up to date',
     })
   const name = adapterName(adapter.info)
+  const requiredFeatures = adapterFeatures(adapter, options.features ?? [])
   let device: GPUDevice
   try {
     device = await adapter.requestDevice({
       label: 'sparsetile',
-      requiredFeatures: adapterFeatures(adapter, options.features ?? []),
+      requiredFeatures,
       requiredLimits: adapterLimits(adapter),
     })
   } catch (e) {

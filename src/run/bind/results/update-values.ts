@@ -26,7 +26,7 @@ import { underKernelNames } from '../binding-names.ts'
 import { checkPaddedFactors } from '../checks/required-inputs.ts'
 import { isPart } from '../ready/ready-made-parts.ts'
 import { readyValues } from '../ready/ready-made-tables.ts'
-import { checkDimensions } from '../sizes/bound-sizes.ts'
+import { checkDimensions, givenParams } from '../sizes/bound-sizes.ts'
 import { extentsOf, sourceOf } from '../sources/coordinate-sources.ts'
 import type { EntryList } from '../sources/entry-list.ts'
 import { placedValues } from '../sources/structure-assembly.ts'
@@ -46,11 +46,15 @@ export interface Written {
 }
 
 /**
- * Returns the bound data with new values of one input. `given`: a tensor with a subset of the bound coordinates (others get the fill
- * value), or bare values. Throws SptError `bind/not-input`, `bind/absent-coordinate`, `bind/values-length`, `bind/rank`, `bind/shape`,
- * `bind/value-range`, `bind/part`.
+ * Returns the bound data with new values of one input, or with a new scalar. `given`: a tensor with a subset of the bound coordinates
+ * (others get the fill value), or bare values. Throws SptError `bind/not-input`, `bind/absent-coordinate`, `bind/values-length`, `bind/rank`, `bind/shape`,
+ * `bind/value-range`, `bind/scalar-range`, `bind/part`.
  */
 export function withValues(bound: Bound, name: string, given: Tensor | BareValues): Written {
+  if (bound.kernel.params.some((p) => p.name === name)) {
+    const scalar = givenParams(bound.kernel, [[name, given.values![0]!]])
+    return { bound: { ...bound, params: new Map([...bound.params, ...scalar]) }, buffers: [] }
+  }
   const t = callerTensor(bound.kernel, name)
   if (!t?.isInput) return notInput(bound, name)
   const update = 'kind' in given ? underKernelNames(bound.kernel, { [name]: given }).get(name)! : given

@@ -21,6 +21,9 @@ import type { Measure } from '../sources/remap-entries.ts'
 
 const MAX_SIZE = 2 ** 31 - 1
 
+/** Options of calls that are numbers. */
+const OPTIONS: readonly string[] = ['seed', 'capability', 'processors']
+
 /** Rounds scalars to their types. @throws `bind/unknown-size`, `bind/size-range`, `bind/scalar-range` */
 export function givenParams(
   kernel: Kernel1,
@@ -34,7 +37,11 @@ export function givenParams(
       failWith('bind/unknown-size', `kernel ${kernel.name} has no size or scalar ${name}`, {
         lookup: { name, candidates: names },
         expected: names.length > 0 ? `one of ${names.join(', ')}` : 'none',
-        hint: names.length > 0 ? `omit ${name}, or use one of the names` : `omit ${name}`,
+        hint: OPTIONS.includes(name)
+          ? `pass the option after the inputs: fn({ … }, { ${name}: ${value} })`
+          : names.length > 0
+            ? `omit ${name}, or use one of the names`
+            : `omit ${name}`,
       })
     params.set(name, checkParam(p, value))
   }
