@@ -7,7 +7,7 @@
  * ```
  */
 import { dirname, isAbsolute, resolve } from 'node:path'
-import { createUnplugin, type UnpluginInstance } from 'unplugin'
+import { createUnplugin } from 'unplugin'
 import { SptError } from '../ast/diagnostics/diagnostic.ts'
 import { render } from '../ast/diagnostics/render.ts'
 import { position, SourceText } from '../ast/diagnostics/source-frame.ts'
@@ -30,7 +30,26 @@ export function bundlerMessage({ diagnostics, sources = new Map() }: SptError): 
   return { message, loc: { file: locate(source.name), line, column: column - 1 } }
 }
 
-const sparsetile: UnpluginInstance<undefined> = createUnplugin(() => ({
+/**
+ * The plugin for each bundler, with what the types of bundlers have in common: the types of a bundler that is not installed would not
+ * resolve.
+ */
+export interface Plugins {
+  readonly vite: () => { readonly name: string }
+  readonly rollup: () => { readonly name: string }
+  readonly rolldown: () => { readonly name: string }
+  readonly farm: () => { readonly name: string }
+  // biome-ignore lint/suspicious/noExplicitAny: the type of the argument belongs to the bundler
+  readonly esbuild: () => { name: string; setup: (build: any) => void }
+  // biome-ignore lint/suspicious/noExplicitAny: as above
+  readonly bun: () => { name: string; setup: (build: any) => void }
+  // biome-ignore lint/suspicious/noExplicitAny: as above
+  readonly webpack: () => { apply: (compiler: any) => void }
+  // biome-ignore lint/suspicious/noExplicitAny: as above
+  readonly rspack: () => { apply: (compiler: any) => void }
+}
+
+const sparsetile = createUnplugin(() => ({
   name: 'sparsetile',
   enforce: 'pre',
   resolveId(id, importer) {
@@ -59,7 +78,7 @@ const sparsetile: UnpluginInstance<undefined> = createUnplugin(() => ({
       throw e
     }
   },
-}))
+})) as unknown as Plugins
 
 export const { vite, rollup, rolldown, esbuild, webpack, rspack, farm, bun } = sparsetile
 export default sparsetile

@@ -22,6 +22,7 @@ const COMMANDS: Readonly<Record<string, () => Promise<CommandSpec>>> = {
   calibrate: async () => (await import('./commands/calibrate.ts')).calibrate,
   tune: async () => (await import('./commands/tune.ts')).tune,
   records: async () => (await import('./commands/records.ts')).records,
+  types: async () => (await import('./commands/types.ts')).types,
   bench: async () => (await import('./commands/bench.ts')).bench,
 }
 

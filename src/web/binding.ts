@@ -2,26 +2,36 @@
 import type { TypedArray } from '../ir/values/arrays.ts'
 import { valueIn } from '../plan/interpret.ts'
 import type { Plan, PlanBuffer } from '../plan/schema.ts'
-import { type Bound, checkArray, elementsOf, isInput, isOutput, visibleBuffers } from './inputs.ts'
+import {
+  type Bound,
+  checkArray,
+  elementsOf,
+  type Inputs,
+  isInput,
+  isOutput,
+  visibleBuffers,
+} from './inputs.ts'
 import type { GpuMemory, Memory } from './memory.ts'
 import { failWith } from './plan-error.ts'
 
 /** Arrays by buffer name. */
 export type Outputs = Record<string, TypedArray>
 
-export interface Binding {
+type Name<T> = string & keyof T
+
+export interface Binding<I = Inputs, O = Outputs, A = Outputs> {
   /** Sizes and scalars, including those that were inferred. */
   readonly sizes: Readonly<Record<string, number>>
   /** Executes the plan once. @throws PlanError `run/lost-writes`, `run/overflow`, `device/lost` */
   run(): Promise<void>
   /** Copies new values of an input before it returns; the length stays. @throws PlanError `bind/…` */
-  set(name: string, values: TypedArray): void
+  set<N extends Name<I> & Name<A>>(name: N, values: A[N]): void
   /** The elements of a buffer, such as an output, or the counts of a format that is built at run time. */
-  get(name: string): Promise<TypedArray>
+  get<N extends Name<A>>(name: N): Promise<A[N]>
   /** All outputs, by name. */
-  outputs(): Promise<Outputs>
+  outputs(): Promise<O>
   /** The device memory of a buffer (WebGPU), valid until `free`. */
-  buffer(name: string): GPUBuffer
+  buffer(name: Name<A>): GPUBuffer
   /** Records the plan into your own encoder (WebGPU). Lost writes and overflows are then not checked. */
   record(encoder: GPUCommandEncoder): void
   free(): void

@@ -29,11 +29,14 @@ export interface InstantiateOptions {
   readonly functions?: Functions | undefined
 }
 
-/** A plan compiled for a device. A call binds the inputs, runs once and returns the outputs. */
-export interface Instance {
-  (inputs: Inputs): Promise<Outputs>
+/**
+ * A plan compiled for a device. A call binds the inputs, runs once and returns the outputs. `spt types` writes the types of the inputs
+ * `I`, the outputs `O` and all arrays `A` of an imported plan.
+ */
+export interface Instance<I = Inputs, O = Outputs, A = Outputs> {
+  (inputs: I): Promise<O>
   /** Checks the inputs, allocates memory and copies them. @throws PlanError `bind/…`, `plan/…`, `run/requirement`, `device/…` */
-  bind(inputs: Inputs): Promise<Binding>
+  bind(inputs: I): Promise<Binding<I, O, A>>
   readonly plan: Plan | PlanFamily
 }
 

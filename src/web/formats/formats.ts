@@ -24,18 +24,19 @@ export { PlanError } from '../runtime.ts'
 /** Tensors, sizes and scalars by name. Sizes that follow from shapes can be left out. */
 export type TensorInputs = Readonly<Record<string, Tensor | number | boolean>>
 
-export interface TensorBinding extends Pick<Binding, 'run' | 'free' | 'record' | 'buffer'> {
+export interface TensorBinding<O = Record<string, Tensor>>
+  extends Pick<Binding, 'run' | 'free' | 'record' | 'buffer'> {
   /** An output in coordinates, or dense in row-major order. */
-  get(name: string): Promise<Tensor>
+  get<N extends string & keyof O>(name: N): Promise<O[N]>
   /** The arrays of the plan's formats, by buffer name. */
   readonly arrays: ReadonlyMap<string, ValueArray>
 }
 
 /** A plan compiled for a device. A call converts the tensors, runs once and returns the outputs. */
-export interface TensorInstance {
-  (inputs: TensorInputs): Promise<Record<string, Tensor>>
+export interface TensorInstance<I = TensorInputs, O = Record<string, Tensor>> {
+  (inputs: I): Promise<O>
   /** Converts tensors to the plan's formats. @throws SptError `bind/…`, `format/…`, and PlanError as `sparsetile/runtime` */
-  bind(inputs: TensorInputs): Promise<TensorBinding>
+  bind(inputs: I): Promise<TensorBinding<O>>
   readonly plan: Plan
 }
 
