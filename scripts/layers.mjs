@@ -89,7 +89,7 @@ export const ROOMS = {
     'sketch',
     'cost-model',
   ],
-  bundler: ['ast', 'ir', 'io', 'plan', 'run', 'run/bind', 'runtime', 'api', 'web', '.'],
+  bundler: ['ast', 'ir', 'io', 'plan', 'run', 'run/bind', 'runtime', 'api', 'search', 'web', '.'],
   'instruction-tests': [...COMPILER, 'interpret', 'reference', 'api'],
   search: [...COMPILER, 'pictures', 'cache', 'io', 'api', 'sketch', 'cost-model'],
   notebook: ['ast', 'ir', 'pictures', 'api', 'search'],

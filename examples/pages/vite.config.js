@@ -1,3 +1,4 @@
 import { vite as sparsetile } from 'sparsetile/bundler'
 
-export default { plugins: [sparsetile()] }
+// Vite builds the scripts of workers separately, with plugins of their own.
+export default { plugins: [sparsetile()], worker: { format: 'es', plugins: () => [sparsetile()] } }

@@ -7,6 +7,7 @@ import { printExpr } from '../ir/print/print-stage2.ts'
 import { arrayClass } from '../ir/values/arrays.ts'
 import { readKernel } from '../plan/binding-codecs.ts'
 import { expr } from '../plan/expressions.ts'
+import { isFamily } from '../plan/family-codec.ts'
 import { valueIn } from '../plan/interpret.ts'
 import type { Plan, PlanBuffer } from '../plan/schema.ts'
 import { callerTensors } from '../run/bind/bind-plan.ts'
@@ -36,7 +37,9 @@ export function planDeclarations(
 ): { readonly text: string; readonly map: string } {
   const map = new GenMapping({ file })
   const lines = ['// Written by `spt types`. Repeat the command after a change of an import or a program.']
-  for (const { pattern, request, plan, program } of imports) {
+  for (const { pattern, request, plan: made, program } of imports) {
+    const plans = isFamily(made) ? made.plans : [made]
+    const [plan] = plans as [Plan]
     const { buffers, params, axes } = program.kernel(plan.kernel).compilation.kernel
     const spans = new Map([...axes, ...params, ...buffers].map((x) => [x.name, x.span]))
     const add = (line: string, name?: string, span?: Span): void => {
@@ -58,27 +61,28 @@ export function planDeclarations(
       }
       add('  }')
     }
-    const { inputs, outputs, arrays } = request.formats ? tensorsOf(plan) : arraysOf(plan)
+    const { inputs, outputs, arrays } = request.formats
+      ? tensorsOf(plan)
+      : arraysOf(plans, isFamily(made) ? Object.keys(made.choose.statistics) : [])
     const [runtime, instance] = request.formats
       ? ['sparsetile/runtime/formats', 'TensorInstance<Inputs, Outputs>']
       : ['sparsetile/runtime', 'Instance<Inputs, Outputs, Arrays>']
+    const kind = isFamily(made) ? 'PlanFamily' : 'Plan'
+    const schedule = isFamily(made) ? made.choose.schedule : plan.schedule
     add(`declare module ${JSON.stringify(pattern)} {`)
-    add(
-      `  import type { Plan, ${request.formats ? 'Tensor, TensorInstance' : 'Instance'} } from '${runtime}'`,
-    )
+    add(`  import type { ${request.formats ? 'Tensor, TensorInstance' : 'Instance'} } from '${runtime}'`)
+    add(`  import type { ${kind} } from 'sparsetile/runtime'`)
     block('Inputs', inputs)
     if (arrays) block('Arrays', arrays)
     block('Outputs', outputs)
-    add('  export const plan: Plan')
+    add(`  export const plan: ${kind}`)
     add(
       `  export const build: (device?: ${plan.device === 'cpu' ? 'undefined' : 'GPUDevice'}) => Promise<${instance}>`,
     )
-    add(
-      `  /** The kernel ${plan.kernel}${plan.schedule === null ? '' : `, with the schedule ${plan.schedule}`}. */`,
-    )
+    add(`  /** The kernel ${plan.kernel}${schedule === null ? '' : `, with the schedule ${schedule}`}. */`)
     const name = 'product'
     add(
-      `  const product: { readonly plan: Plan; readonly build: typeof build }`,
+      `  const product: { readonly plan: ${kind}; readonly build: typeof build }`,
       name,
       spans.get(plan.kernel),
     )
@@ -108,9 +112,16 @@ interface Members {
   readonly arrays?: readonly Member[]
 }
 
-/** Members for ready arrays, by buffers. */
-function arraysOf(plan: Plan): Members {
-  const buffers = visibleBuffers(plan)
+/**
+ * Members for ready arrays, by buffers. Several plans are those of a family: inputs then contain `statistics`, and arrays that only some
+ * of the plans have are optional.
+ */
+function arraysOf(plans: readonly Plan[], statistics: readonly string[]): Members {
+  const isOnGpu = plans[0]!.device === 'webgpu'
+  const all = plans.flatMap((plan) => visibleBuffers(plan))
+  const buffers = [...new Map(all.map((b) => [b.name, b])).values()]
+  const isInAll = ({ name }: PlanBuffer): boolean =>
+    plans.every((plan) => visibleBuffers(plan).some((b) => b.name === name))
   const array = (b: PlanBuffer): Member => ({
     name: b.name,
     type: arrayClass(b.dtype).name,
@@ -118,18 +129,16 @@ function arraysOf(plan: Plan): Members {
   })
   const given = (b: PlanBuffer): Member => {
     const { type, ...rest } = array(b)
-    return {
-      ...rest,
-      type: plan.device === 'webgpu' ? `${type} | GPUBuffer` : type,
-      optional: !isInput(b),
-    }
+    return { ...rest, type: isOnGpu ? `${type} | GPUBuffer` : type, optional: !(isInput(b) && isInAll(b)) }
   }
-  const callers = plan.sizes.filter((s) => s.from !== 'packed')
+  const sizes = new Set(plans.flatMap((p) => p.sizes.flatMap((s) => (s.from === 'packed' ? [] : [s.name]))))
+  const follows = (name: string): boolean => plans.every((plan) => followsFromLengths(plan, name))
   return {
     inputs: [
-      ...buffers.filter((b) => isInput(b) || (isOutput(b) && plan.device === 'webgpu')).map(given),
-      ...callers.map(({ name }) => ({ name, type: 'number', optional: followsFromLengths(plan, name) })),
-      ...plan.scalars.map(scalar),
+      ...buffers.filter((b) => isInput(b) || (isOutput(b) && isOnGpu)).map(given),
+      ...[...sizes].map((name) => ({ name, type: 'number', optional: follows(name) })),
+      ...statistics.map((name) => ({ name: `'${name}'`, type: 'number' })),
+      ...plans[0]!.scalars.map(scalar),
     ],
     arrays: buffers.map(array),
     outputs: buffers.filter(isOutput).map(array),

@@ -7,10 +7,11 @@ import { render } from '../ast/diagnostics/render.ts'
 import { inPackage } from '../ast/imports/resolve-path.ts'
 import { locate } from '../io/package/package.ts'
 import { planModule } from './plan-module.ts'
-import { compilePlan, isPlanImport, planRequest } from './plan-request.ts'
+import { compilePlan, isPlanImport, type PlanRequest, planRequest } from './plan-request.ts'
 
-/** The page runtime of this package, by URL because the program may not have installed the package. */
-const RUNTIME = new URL('./runtime.js', import.meta.url).href
+/** A page runtime of this package, by URL because the program may not have installed the package. */
+const runtimeOf = ({ formats }: PlanRequest): string =>
+  new URL(formats ? './runtime-formats.js' : './runtime.js', import.meta.url).href
 
 export const resolve: ResolveHook = (specifier, context, next) => {
   if (!isPlanImport(specifier)) return next(specifier, context)
@@ -25,7 +26,7 @@ export const load: LoadHook = async (url, context, next) => {
   try {
     const request = planRequest(`${fileURLToPath(file)}?${query}`)
     const { plan } = await compilePlan(request)
-    return { format: 'module', source: planModule(plan, request, RUNTIME), shortCircuit: true }
+    return { format: 'module', source: planModule(plan, request, runtimeOf(request)), shortCircuit: true }
   } catch (e) {
     if (e instanceof SptError) throw new SyntaxError(render(e.diagnostics, e.sources ?? new Map()))
     throw e

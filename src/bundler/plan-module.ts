@@ -1,5 +1,6 @@
 /** A plan as the text of a JavaScript module, without `eval`: functions of the CPU are part of the module. */
-import type { Plan } from '../plan/schema.ts'
+import { isFamily } from '../plan/family-codec.ts'
+import type { Plan, PlanFamily } from '../plan/schema.ts'
 import type { PlanRequest } from './plan-request.ts'
 
 /**
@@ -10,26 +11,35 @@ import type { PlanRequest } from './plan-request.ts'
  * ```
  */
 export function planModule(
-  plan: Plan,
+  plan: Plan | PlanFamily,
   { formats }: Pick<PlanRequest, 'formats'>,
   runtime = formats ? 'sparsetile/runtime/formats' : 'sparsetile/runtime',
 ): string {
-  const isCpu = plan.device === 'cpu'
-  const { binding: _, ...ready } = plan
-  const data = {
-    ...(formats ? plan : ready),
-    ...(isCpu && { modules: plan.modules.map((m) => ({ ...m, text: '' })) }),
-  }
-  const functions = plan.modules.map(({ text }, k) => {
-    const names = plan.steps.flatMap((s) => ('launch' in s && s.module === k ? [s.launch] : []))
-    return `...(() => {\n${text.replace(/^export /gm, '')}\nreturn { ${[...new Set(names)].join(', ')} }\n})()`
-  })
+  const parts = isFamily(plan)
+    ? plan.plans.map((p, k) => planParts(p, formats, `plan${k}_`))
+    : [planParts(plan, formats, '')]
+  const functions = parts.flatMap((p) => p.functions)
+  const data = isFamily(plan) ? { ...plan, plans: parts.map((p) => p.data) } : parts[0]!.data
   return [
     `import { instantiate } from ${JSON.stringify(runtime)}`,
     `export const plan = ${JSON.stringify(data)}`,
-    ...(isCpu ? [`const functions = { ${functions.join(',\n')} }`] : []),
-    `export const build = (device) => instantiate(plan, ${isCpu ? '{ functions }' : '{ device }'})`,
+    ...(functions.length > 0 ? [`const functions = { ${functions.join(',\n')} }`] : []),
+    `export const build = (device) => instantiate(plan, ${functions.length > 0 ? '{ functions }' : '{ device }'})`,
     'export default { plan, build }',
     '',
   ].join('\n')
+}
+
+/** The data of a plan, and for the CPU its functions as properties of an object, whose names begin with `prefix`. */
+function planParts(plan: Plan, formats: boolean, prefix: string) {
+  const { binding, ...ready } = plan
+  const data = { ...ready, ...(formats && { binding }) }
+  if (plan.device !== 'cpu') return { data, functions: [] }
+  const functions = plan.modules.map(({ text }, k) => {
+    const names = plan.steps.flatMap((s) => ('launch' in s && s.module === k ? [s.launch] : []))
+    const entries = [...new Set(names)].map((name) => `${prefix}${name}: ${name}`)
+    return `...(() => {\n${text.replace(/^export /gm, '')}\nreturn { ${entries.join(', ')} }\n})()`
+  })
+  const steps = plan.steps.map((s) => ('launch' in s ? { ...s, launch: prefix + s.launch } : s))
+  return { data: { ...data, steps, modules: plan.modules.map((m) => ({ ...m, text: '' })) }, functions }
 }

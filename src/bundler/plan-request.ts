@@ -4,12 +4,14 @@ import { argumentsOf, parseScheduleCall } from '../api/kernels/schedule-call.ts'
 import type { SptProgram } from '../api/programs/program.ts'
 import { failWith } from '../ast/diagnostics/diagnostic.ts'
 import { load } from '../node.ts'
-import type { Plan } from '../plan/schema.ts'
+import type { Plan, PlanFamily } from '../plan/schema.ts'
 import { writePlan } from '../plan/write.ts'
 import { planOn, runOn } from '../run/compile/compiled-program.ts'
 import { describedDevice } from '../run/compile/device-limits.ts'
 
 const OPTIONS = ['plan', 'kernel', 'schedule', 'target', 'formats'] as const
+/** Options without a value. */
+const FLAGS = ['plan', 'formats']
 
 /** An import of a plan. */
 export interface PlanRequest {
@@ -28,16 +30,23 @@ export const isPlanImport = (specifier: string): boolean => /\.spt\?(?:[^#]*&)?p
 export function planRequest(specifier: string): PlanRequest {
   const [file = '', query = ''] = specifier.split('?')
   const params = new URLSearchParams(query)
-  const unknown = [...params.keys()].find((name) => !(OPTIONS as readonly string[]).includes(name))
+  const names = [...params.keys()]
+  const unknown = names.find((name) => !(OPTIONS as readonly string[]).includes(name))
+  const twice = names.find((name, k) => names.indexOf(name) < k)
+  const valued = FLAGS.find((name) => params.get(name))
   const target = params.get('target') ?? 'webgpu'
   const wrong =
     unknown !== undefined
-      ? `the option ${unknown}`
-      : target !== 'webgpu' && target !== 'cpu'
-        ? `the target ${target}`
-        : undefined
+      ? `has an unknown option ${unknown}`
+      : twice !== undefined
+        ? `has the option ${twice} twice`
+        : valued !== undefined
+          ? `gives the option ${valued} a value`
+          : target !== 'webgpu' && target !== 'cpu'
+            ? `has an unknown target ${target}`
+            : undefined
   if (wrong !== undefined)
-    failWith('import/plan', `${wrong} of the import '${specifier}' is unknown`, {
+    failWith('import/plan', `the import '${specifier}' ${wrong}`, {
       expected: '?plan&kernel=NAME&schedule=NAME(1,2)&target=webgpu (or cpu), and &formats',
     })
   return {
@@ -53,22 +62,26 @@ export function planRequest(specifier: string): PlanRequest {
 const FEATURES = { webgpu: new Set<string>(), cpu: new Set(['f64']) } as const
 
 export interface CompiledPlan {
-  readonly plan: Plan
+  readonly plan: Plan | PlanFamily
   readonly program: SptProgram
 }
 
 /**
  * Compiles the plan of an import for any device of its kind. The kernel is by default the only one, or the one named like the file; the
- * schedule is `gpu` for WebGPU and `cpu` for the CPU if the kernel has it, otherwise the default.
+ * schedule is `gpu` for WebGPU and `cpu` for the CPU if the kernel has it, otherwise the default. A schedule that selects by data gives a
+ * family of plans.
  * @throws SptError
  */
 export async function compilePlan(request: PlanRequest): Promise<CompiledPlan> {
   const program = await load(request.file)
-  return { program, plan: planIn(program, request) }
+  return { program, plan: await planIn(program, request) }
 }
 
 /** The plan of a request in a loaded program. @throws SptError */
-export function planIn(program: SptProgram, { file, kernel: name, schedule, target }: PlanRequest): Plan {
+export async function planIn(
+  program: SptProgram,
+  { file, kernel: name, schedule, target }: PlanRequest,
+): Promise<Plan | PlanFamily> {
   const sameName = basename(file, '.spt').replaceAll('-', '_')
   const source = program.kernel(name ?? (program.kernels.includes(sameName) ? sameName : undefined))
   const usual = target === 'cpu' ? 'cpu' : 'gpu'
@@ -79,10 +92,17 @@ export function planIn(program: SptProgram, { file, kernel: name, schedule, targ
       expected: 'a name, or a name with integers: gpu(8,32)',
     })
   const scheduled = call ? source.schedule(call.name, ...argumentsOf(source, call)) : source
+  const device = describedDevice(target, FEATURES[target])
+  if (call && source.dispatches.includes(call.name)) {
+    const { familyOf } = await import('../search/choice/distil.ts')
+    const family = await familyOf(scheduled, device, {})
+    return { ...family, plans: family.plans.map(withRelativePlaces) }
+  }
   const { compilation } = runOn<typeof scheduled>(scheduled, target)
-  const plan = writePlan(
-    planOn(describedDevice(target, FEATURES[target]), compilation, { sources: program.sources }),
-  )
+  return withRelativePlaces(writePlan(planOn(device, compilation, { sources: program.sources })))
+}
+
+function withRelativePlaces(plan: Plan): Plan {
   // Paths relative to the folder of the build: published pages do not tell where they were built.
   const steps = plan.steps.map((s) =>
     'launch' in s && s.place !== undefined

@@ -37,6 +37,30 @@ try { globalThis.evaluated = Reflect.construct(Function, ['return 1'])() } catch
 const onGpu = folder.file('gpu.js', page('schedule=gpu(8,32)', 'gpu'))
 const onCpu = folder.file('cpu.js', page('target=cpu&schedule=cpu(4)', ''))
 
+/** y = A x with two schedules, one of which is selected by the longest row. */
+folder.file(
+  'choice.spt',
+  `kernel product(m: size, n: size) {
+  axis i = dense_fixed(m)
+  axis j = sparse_variable(i, n)
+  axis jd = dense_fixed(n)
+  buffer A: f32[i, j] in
+  buffer x: f32[jd] in
+  buffer y: f32[i] out
+  iterate sum [i, j] as SR { y[i] += A[i, j] * x[j] }
+}
+schedule product.plain {
+}
+schedule product.tiled {
+  split sum.i by 2
+}
+schedule product.pick choose {
+  when (longest(j) <= 1) plain
+  otherwise tiled
+}
+`,
+)
+
 /** The runtime from the sources, so that no build is needed. */
 const runtime = {
   name: 'runtime',
@@ -71,6 +95,22 @@ test('esbuild: a plan for each device, with the product of the compiler', async 
   expect(text).not.toContain(root)
   expect(text).not.toContain('new Function')
   expect(await (await imported(text)).run()).toEqual(PRODUCT)
+})
+
+test('a schedule that selects by data gives a family of plans', async () => {
+  const entry = folder.file(
+    'family.js',
+    `import product from './choice.spt?plan&target=cpu&schedule=pick'
+export const run = async () => {
+  const fn = await product.build()
+  const of = async (offsets, longest) => [...(await fn({ j_indptr: Int32Array.from(offsets), j_indices: Int32Array.of(0, 1),
+    A: Float32Array.of(2, 3), x: Float32Array.of(5, 7), m: 2, n: 2, 'longest(j)': longest })).y]
+  return [product.plan.plans.length, ...(await of([0, 1, 2], 1)), ...(await of([0, 0, 2], 2))]
+}`,
+  )
+  const text = await bundled(entry)
+  expect(text).not.toContain('new Function')
+  expect(await (await imported(text)).run()).toEqual([2, 10, 21, 0, 31])
 })
 
 test('Vite and Rolldown', async () => {
@@ -125,6 +165,8 @@ describe('mistakes are errors of the bundler', () => {
     ["import k from 'sparsetile/kernels/spmm.spt?plan&kernel=spnn'", 'no kernel spnn'],
     ["import k from 'sparsetile/kernels/spmm.spt?plan&targte=cpu'", 'option targte'],
     ["import k from 'sparsetile/kernels/spmm.spt?plan&target=tpu'", 'target tpu'],
+    ["import k from './wrong.spt?plan&kernel=k&kernel=l'", 'option kernel twice'],
+    ["import k from './wrong.spt?plan&formats=0'", 'option formats a value'],
     ["import k from './nowhere.spt?plan'", 'nowhere.spt'],
   ])('%s', async (text, message) => {
     expect((await errorOf(text)).text).toContain(message)
@@ -193,6 +235,18 @@ test('Node, by `node --import sparsetile/register`', () => {
     encoding: 'utf8',
   })
   expect([ran.stdout, ran.stderr]).toEqual([`${JSON.stringify(PRODUCT)}\n`, ''])
+  const formats = folder.file(
+    'formats.js',
+    `import product from './choice.spt?plan&formats&target=cpu&schedule=tiled'
+import { csr, dense } from 'sparsetile/runtime/formats'
+const A = csr([2, 2], Int32Array.of(0, 1, 2), Int32Array.of(0, 1), Float32Array.of(2, 3))
+console.log(...(await (await product.build())({ A, x: dense([2], Float32Array.of(5, 7)) })).y.values)\n`,
+  )
+  const converted = spawnSync(process.execPath, ['--import', 'sparsetile/register', formats], {
+    cwd: folder.path,
+    encoding: 'utf8',
+  })
+  expect([converted.stdout, converted.stderr]).toEqual(['10 21\n', ''])
   const wrong = folder.file('wrong.js', "import k from './wrong.spt?plan'\n")
   const failed = spawnSync(process.execPath, ['--import', 'sparsetile/register', wrong], {
     cwd: folder.path,

@@ -4,6 +4,7 @@ import { afterAll, expect, test } from 'vitest'
 import { SptError } from '../../src/ast/diagnostics/diagnostic.ts'
 import { planIn, planRequest } from '../../src/bundler/plan-request.ts'
 import { load } from '../../src/node.ts'
+import type { Plan } from '../../src/plan/schema.ts'
 import { coords, csr, dense, instantiate } from '../../src/web/formats/formats.ts'
 import { runs, sample } from '../support/cases.ts'
 import { ownDevice } from './own-device.ts'
@@ -44,7 +45,7 @@ const productOf = (
 test.each(['cpu', 'webgpu'] as const)('any matrix in the formats of SpMM on %s', async (target) => {
   let compared = 0
   for (const schedule of sample(schedules, target === 'cpu' ? 18 : 4)) {
-    const plan = planIn(program, {
+    const plan = await planIn(program, {
       ...planRequest(`spmm.spt?plan&formats&target=${target}`),
       file: 'spmm.spt',
       schedule,
@@ -72,8 +73,11 @@ test.each(['cpu', 'webgpu'] as const)('any matrix in the formats of SpMM on %s',
 })
 
 test('mistakes in tensors are the diagnostics of the compiler', async () => {
-  const plan = planIn(program, planRequest('kernels/spmm.spt?plan&formats&target=cpu&schedule=hyb(1,2)'))
-  const fn = await instantiate(plan)
+  const plan = await planIn(
+    program,
+    planRequest('kernels/spmm.spt?plan&formats&target=cpu&schedule=hyb(1,2)'),
+  )
+  const fn = await instantiate(plan as Plan)
   const B = dense([3, D], new Float32Array(12))
   const codeOf = (inputs: Parameters<typeof fn>[0]): Promise<string | undefined> =>
     fn(inputs).then(
