@@ -154,17 +154,33 @@ const compiled = memoize((e: Expr) =>
 )
 
 /** The value of one node; operands that do not affect the result are not evaluated. */
-export const evaluateNode = (
+export function evaluateNode(
   e: Expr,
   operandValue: (e: Expr) => number,
   operation: (e: Operator) => Operation,
-  variableValue?: (v: Var) => number,
-): number =>
-  closureOf<void>(e, (x) => () => operandValue(x), {
-    ...ON_HOST,
-    variable: variableValue ? (v) => () => variableValue(v) : rejectOnHost,
-    operation,
-  })()
+  variableValue: (v: Var) => number = (v) => rejectOnHost(v)(),
+): number {
+  switch (e.kind) {
+    case 'const':
+      return e.value
+    case 'var':
+      return variableValue(e)
+    case 'select':
+      return operandValue(operandValue(e.cond) !== 0 ? e.then : e.else)
+    case 'unary':
+    case 'cast':
+      return operation(e)(operandValue(e.x), 0)
+    case 'call':
+      return operation(e)(operandValue(e.args[0]!), e.args[1] ? operandValue(e.args[1]) : 0)
+    case 'binary': {
+      const a = operandValue(e.a)
+      if (e.op !== 'and' && e.op !== 'or') return operation(e)(a, operandValue(e.b))
+      return Number((a !== 0) === (e.op === 'or') ? a !== 0 : operandValue(e.b) !== 0)
+    }
+    default:
+      return rejectOnHost(e)()
+  }
+}
 
 /** A value that depends on the current frame of an execution. */
 export type Value<F> = (f: F) => number
