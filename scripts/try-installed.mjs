@@ -78,7 +78,15 @@ async function files() {
   for (const [, file, text] of kernels) put(file, text)
   put('main.mjs', program)
   const bound = ['--bind', 'A=sparsetile/data/cora.mtx']
-  await step('program', () => run(process.execPath, ['main.mjs']))
+  const [, expected] =
+    /^```text output-of=use\n(.*?)^```$/ms.exec(page) ?? fail('the README has no output of its program')
+  const values = (text) => (text.match(/\[.*\]/s)?.[0] ?? text).replace(/\s/g, '')
+  const printsAsShown = async (runtime, ...args) => {
+    const printed = await run(runtime, [...args, 'main.mjs'])
+    if (values(printed) !== values(expected)) fail(`the README's program prints\n${printed}`)
+  }
+  await step('program', () => printsAsShown(process.execPath))
+  await step('program, Deno', () => printsAsShown(join(root, 'node_modules/.bin/deno'), 'run', '--allow-all'))
   await step('check', () => spt('check', 'spmv.spt'))
   await step('schedule', () => spt('run', 'blocked.spt', ...bound, '--schedule', 'blocked', '--verify'))
   put(

@@ -169,6 +169,13 @@ test('mutants that change no result are listed with files that exist', () => {
   expect(judged.map((j) => j.file).filter((f) => !all.has(f))).toEqual([])
 })
 
+test('the times of tests are of files that exist', () => {
+  const listed = readFileSync('test/support/costs.txt', 'utf8').trim().split('\n')
+  expect(listed.filter((line) => !/^\d+ test\/.+\.test\.ts$/.test(line))).toEqual([])
+  const all = new Set(files('test'))
+  expect(listed.map((line) => line.split(' ')[1]!).filter((f) => !all.has(f))).toEqual([])
+})
+
 test('no test has a shorter time limit than `TIME_LIMIT`', () => {
   const limits = /\}, ([\d_]+)\)$|^ *([\d_]+),\n *\)$/gm
   const short = files('test').flatMap((f) =>
