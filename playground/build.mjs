@@ -6,6 +6,7 @@ import { createServer } from 'node:http'
 import { dirname, extname, join, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { build } from 'esbuild'
+import { libraries } from '../scripts/libraries.mjs'
 import { examples, start } from './examples.mjs'
 
 const here = import.meta.dirname
@@ -88,7 +89,10 @@ export async function buildPlayground(out = join(here, 'dist'), trees = packageF
       compiler: join(here, 'worker/worker.ts'),
       style: join(here, 'style/index.css'),
     },
-    plugins: [computed({ 'playground:words': wordsOf(compiler), 'playground:examples': examples() })],
+    plugins: [
+      libraries,
+      computed({ 'playground:words': wordsOf(compiler), 'playground:examples': examples() }),
+    ],
   })
   cpSync(join(here, 'index.html'), join(out, 'index.html'))
   const writeText = (file, text, hasTree) => {

@@ -9,6 +9,7 @@ import { pathToFileURL } from 'node:url'
 import { build } from 'esbuild'
 import { rolldown } from 'rolldown'
 import { dts } from 'rolldown-plugin-dts'
+import { libraries } from './libraries.mjs'
 import { bundledPackages, notices } from './third-party.mjs'
 
 const root = resolve(import.meta.dirname, '..')
@@ -85,29 +86,6 @@ const withPrograms = {
   },
 }
 
-/**
- * Libraries that few commands use are run when they are first called. The grammar comes ready-made: what reads the texts of
- * grammars is left out.
- */
-const modules = join(root, 'node_modules')
-const deferred = {
-  'ohm-js': {
-    resolveDir: join(modules, 'ohm-js/src'),
-    contents: `export function makeRecipe(...args) {
-      require('./semanticsDeferredInit.js')
-      return require('./main-kernel.js').makeRecipe(...args)
-    }`,
-  },
-  fflate: {
-    resolveDir: modules,
-    contents: ['Zip', 'ZipDeflate', 'ZipPassThrough']
-      .map(
-        (c) =>
-          `export function ${c}(...args) { return new (require('./fflate/esm/index.mjs').${c})(...args) }`,
-      )
-      .join('\n'),
-  },
-}
 /** The suites are a file of their own (`programs`). */
 const suites = {
   name: 'suites of spt bench',
@@ -116,14 +94,6 @@ const suites = {
       kind === 'dynamic-import' ? { path: '../bench-suites.js', external: true } : undefined,
     ),
 }
-const libraries = {
-  name: 'deferred libraries',
-  setup({ onResolve, onLoad }) {
-    onResolve({ filter: /^(?:ohm-js|fflate)$/ }, ({ path }) => ({ path, namespace: 'deferred' }))
-    onLoad({ filter: /./, namespace: 'deferred' }, ({ path }) => deferred[path])
-  },
-}
-
 /** Names stay, for traces. */
 const shared = {
   bundle: true,
@@ -133,8 +103,6 @@ const shared = {
   external: ['unplugin', 'koffi', 'webgpu', 'libsql', '@resvg/resvg-wasm'],
   minifyWhitespace: true,
   minifySyntax: true,
-  // immer reads it, and pages without a bundler have no `process`.
-  define: { 'process.env.NODE_ENV': '"production"' },
   plugins: [withName, withPrograms, suites, libraries],
   logLevel: 'warning',
 }

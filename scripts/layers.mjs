@@ -35,7 +35,7 @@ export const ROOMS = {
   ir: ['ast'],
   analysis: ['ast', 'ir'],
   reference: ['ast', 'ir'],
-  elaborate: [...IR, 'reference', 'backends'],
+  elaborate: [...IR, 'backends'],
   verifiers: IR,
   interpret: IR,
   columns: IR,

@@ -16,7 +16,8 @@ export {
   storageFormat,
   upload,
 } from './api/resident/resident.ts'
-export { type CostModel, useCostModel } from './cost-model/learned/trained-models.ts'
+export type { CostModel } from './cost-model/learned/model.ts'
+export { useCostModel } from './cost-model/learned/trained-models.ts'
 export type { CallersDense } from './run/execution/external-memory.ts'
 export type {
   Command,

@@ -10,7 +10,6 @@ import { type ReadText, refuseImport, rooted } from './ast/imports/resolve-impor
 import { inPackage, PACKAGE } from './ast/imports/resolve-path.ts'
 import { createCpuDevice } from './runtime/cpu/device.ts'
 import type { Device } from './runtime/device.ts'
-import { createWebGpuDevice, shareGpuDevice } from './runtime/webgpu/open.ts'
 import {
   isShared,
   type SharedGpuOptions,
@@ -48,7 +47,8 @@ export type { TensorFormat } from './run/bind/index.ts'
 export type { ResidentDense } from './run/execution/external-memory.ts'
 export type { KernelGraph } from './run/execution/launch-commands.ts'
 export type { ExplainOptions, Explanation } from './run/explain/index.ts'
-export type { UnorderedSum, Verification } from './run/verify/verify.ts'
+export type { UnorderedSum } from './run/verify/unordered-sums.ts'
+export type { Verification } from './run/verify/verify.ts'
 export type { Device, DeviceLimits } from './runtime/device.ts'
 export type { Measurement, MeasureOptions } from './runtime/measure.ts'
 export { scheduleText, typescriptText } from './search/text.ts'
@@ -114,6 +114,7 @@ export const devices = {
   },
   /** The host's GPU, through `navigator.gpu`, or your own `GPUDevice`. @throws SptError `device/absent`, `device/lost` */
   webgpu: async (options: WebGpuOptions | SharedGpuOptions = {}): Promise<Device> => {
+    const { createWebGpuDevice, shareGpuDevice } = await import('./runtime/webgpu/open.ts')
     if (isShared(options)) {
       expectOptions('devices.webgpu', options, ['device'])
       return shareGpuDevice(options.device)

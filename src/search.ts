@@ -1,8 +1,9 @@
 /** sparsetile/search, in Node: spaces of schedules, their points, and what searches them; what was measured is kept, and found again. */
 export type { Space, UnboundSpace } from './api/kernels/space.ts'
 export { Workspace, type WorkspaceOptions } from './api/resident/workspace.ts'
+export type { CostModel } from './cost-model/learned/model.ts'
 export type { CalibratedKernel, Calibration } from './cost-model/learned/trained-models.ts'
-export { type CostModel, useCostModel } from './cost-model/learned/trained-models.ts'
+export { useCostModel } from './cost-model/learned/trained-models.ts'
 export { type CalibrateOptions, calibrate } from './search/calibrate/index.ts'
 export { type TrainedModel, type Training, trainOnRecords } from './search/calibrate/train.ts'
 export { type DistilOptions, distil } from './search/choice/distil.ts'

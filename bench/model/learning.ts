@@ -3,7 +3,7 @@
 import { analyticTime, type Coefficients, partsOf } from '../../src/cost-model/analytic.ts'
 import { type BoostingOptions, DEFAULT_BOOSTING, fitTrees } from '../../src/cost-model/learned/boosting.ts'
 import { FEATURE_NAMES, featuresOf } from '../../src/cost-model/learned/features.ts'
-import { type CostModel, evaluateTrees, type Trees } from '../../src/cost-model/learned/trained-models.ts'
+import { type CostModel, evaluateTrees, type Trees } from '../../src/cost-model/learned/model.ts'
 import { together } from '../support.ts'
 import { coefficientsOf } from './coefficients.ts'
 import { caseOf, familyOf, isDrawn, type Sample } from './dataset.ts'

@@ -1,8 +1,9 @@
 /** What was measured on a processor, and how good a model's choice among it is. */
 
-import { modelDataOf, sparseTensors, termsOfCompilation } from '../../src/cost-model/prediction.ts'
+import { modelDataOf, termsOfCompilation } from '../../src/cost-model/prediction.ts'
 import type { Terms } from '../../src/cost-model/terms.ts'
 import { devices, type Kernel, load } from '../../src/node.ts'
+import { sparseTensors } from '../../src/run/bind/binding-names.ts'
 import { rankCorrelation } from '../../src/search/statistics/importance.ts'
 import { standardOf } from '../../src/search/tune/alternatives.ts'
 import { type Point, sketches } from '../../src/search.ts'

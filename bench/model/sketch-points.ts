@@ -1,7 +1,8 @@
 /** Times of the points of sketches' spaces, as `sketches --times` keeps them, and what a model knows of them before measuring. */
 import { sizesOf } from '../../src/api/inputs/bound-inputs.ts'
-import { modelDataOf, sparseTensors, termsOfCompilation } from '../../src/cost-model/prediction.ts'
+import { modelDataOf, termsOfCompilation } from '../../src/cost-model/prediction.ts'
 import { type Kernel, load, type Tensor, type TraceStep } from '../../src/node.ts'
+import { sparseTensors } from '../../src/run/bind/binding-names.ts'
 import { runOn } from '../../src/run/compile/compiled-program.ts'
 import { JUDGED, memberSets, tensorsFor } from '../sketches/judged.ts'
 import { packageFile, together } from '../support.ts'

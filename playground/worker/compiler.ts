@@ -263,7 +263,7 @@ export async function pictureOf(problem: Problem, variant: Variant): Promise<Pic
   const converted = library.format(reformat.format).convert(base.tensor)
   const report = converted.describe()
   return {
-    svg: converted.svg({ name }),
+    svg: await converted.svg({ name }),
     format: report.format,
     nonzeros: report.stored,
     slots: report.slots,

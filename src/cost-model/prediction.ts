@@ -1,14 +1,12 @@
 /** Predicted milliseconds of a scheduled kernel on some data: an analytic bound times a learned correction. */
 import type { Kernel1 } from '../ir/coordinates/stage1.ts'
 import { getOrAdd } from '../ir/memoize.ts'
-import { allAxesOf, isStructured } from '../run/bind/bind-plan.ts'
-import { axesOfBinding } from '../run/bind/binding-names.ts'
 import type { Compilation } from '../run/compile/compile.ts'
 import { formatKey } from '../run/compile/compiled-program.ts'
 import type { Tensor } from '../storage/tensor.ts'
 import { analyticTime, type Parts, partsOf } from './analytic.ts'
 import { featuresOf } from './learned/features.ts'
-import { type CostModel, evaluateTrees } from './learned/trained-models.ts'
+import { type CostModel, evaluateTrees } from './learned/model.ts'
 import { sizeNameOf } from './matrix/outer-dimension.ts'
 import { Samples } from './matrix/rows.ts'
 import { type MatrixStatistics, type Rows, statisticsOf } from './matrix/statistics.ts'
@@ -35,16 +33,6 @@ export interface ModelData {
   readonly samples?: Samples | undefined
   /** Index-array structures by format, for the same tensors; sizes of dense dimensions may differ. */
   readonly structures: Map<string, Structure>
-}
-
-/** Tensors with sparse structure; dense ones are described by sizes. */
-export function sparseTensors(
-  source: Kernel1,
-  tensors: Readonly<Record<string, Tensor>>,
-): Record<string, Tensor> {
-  const axes = allAxesOf(source)
-  const isSparse = (name: string): boolean => axesOfBinding(source, name).some((a) => isStructured(axes, a))
-  return Object.fromEntries(Object.entries(tensors).filter(([name]) => isSparse(name)))
 }
 
 /** Data of sparse tensors; reads their elements once. */

@@ -1,6 +1,7 @@
 /** Pictures and tables of the storage of converted tensors. */
 import { ConvertedTensor } from '../api/inputs/converted-tensor.ts'
 import { expectArgument } from '../ast/diagnostics/expect-argument.ts'
+import { drawParts } from '../pictures/picture/index.ts'
 import type { CellOutput } from './display.ts'
 import { type Figure, picture } from './figure.ts'
 import { table } from './table.ts'
@@ -10,7 +11,7 @@ import { table } from './table.ts'
  * @param name of the tensor in the picture
  */
 export const storage = (tensor: ConvertedTensor, name = 'tensor'): Figure =>
-  picture(expectConverted(tensor).svg({ name }), `${name} as ${tensor.format}`)
+  picture(drawParts(expectConverted(tensor).stored, { name }), `${name} as ${tensor.format}`)
 
 /**
  * Compares storage formats of a tensor, one row each: parts, slots of the value arrays and their share of padding, bytes of

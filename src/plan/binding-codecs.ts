@@ -12,7 +12,7 @@ import type {
   SkippedProduct,
 } from '../ir/coordinates/stage1.ts'
 import { bodyVisiting } from '../ir/coordinates/stage1-tree.ts'
-import type { FormatInstance, Instance, PartInstance, Sort, Table } from '../ir/formats/format.ts'
+import type { FormatInstance, Instance, PartInstance, Proved, Sort, Table } from '../ir/formats/format.ts'
 import type { PartTree } from '../ir/formats/part-tree.ts'
 import { QUERIES, type Query } from '../ir/formats/queries.ts'
 import { DTYPES } from '../ir/values/dtype.ts'
@@ -231,6 +231,7 @@ const reformat = record<Reformat>({
   format: text,
   from: list(axis),
   instance,
+  proved: list(record<Proved>({ inverse: flag, range: flag })),
   source: optional(text),
   buffers: list(record<Reformat['buffers'][number]>({ name: text, axes: names, parts: names })),
   factors: optional(list(factor)),

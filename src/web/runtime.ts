@@ -78,7 +78,7 @@ export async function instantiate(
 function select({ kernel, choose, plans }: PlanFamily, inputs: Inputs): Plan {
   const sizes = sizesOf(plans[0]!, inputs)
   const branch = choose.branches.find((b) => b.when.every((e) => evaluate(e, sizes) > 0))
-  return plans[branch?.plan ?? -1] ?? failWith('choose/no-match', `no plan of ${kernel} for these sizes`)
+  return (branch && plans[branch.plan]) ?? failWith('choose/no-match', `no plan of ${kernel} for these sizes`)
 }
 
 async function compile(plan: Plan, { device, functions }: InstantiateOptions): Promise<Executor> {

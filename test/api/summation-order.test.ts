@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { resultOrError, SptError } from '../../src/ast/diagnostics/diagnostic.ts'
 import { TARGETS } from '../../src/backends/targets/index.ts'
 import { coords, type Device, dense, devices, instructionTest, type Kernel, load } from '../../src/node.ts'
-import { unorderedSums } from '../../src/run/verify/verify.ts'
+import { unorderedSums } from '../../src/run/verify/unordered-sums.ts'
 import { scaled } from '../support/cases.ts'
 
 let webgpu: Device

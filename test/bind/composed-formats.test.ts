@@ -6,6 +6,7 @@ import type { RunInputs } from '../../src/api/inputs/bound-inputs.ts'
 import { flatInputs } from '../../src/api/inputs/flat-inputs.ts'
 import type { Device, Kernel, SptProgram } from '../../src/node.ts'
 import { coords, devices, load } from '../../src/node.ts'
+import { reportOf } from '../../src/run/bind/results/format-report.ts'
 import { toCoords } from '../../src/storage/entries/stored-coords.ts'
 import type { StoredTensor } from '../../src/storage/tensor.ts'
 import { runs } from '../support/cases.ts'
@@ -48,7 +49,7 @@ describe('properties', () => {
   each('reports count stored elements', async ({ kernel, choice, compiled }, s) => {
     const bound = compiled.bindOnHost(...flatInputs(inputs(kernel, choice, s)))
     const different = new Set(s.rows.map((i, e) => i * s.n + s.cols[e]!)).size
-    for (const t of bound.report()) {
+    for (const t of reportOf(bound)) {
       expect(t.stored).toBe(different)
       expect(t.slots - t.padding).toBe(different)
       expect(t.parts.reduce((n, p) => n + p.stored, 0)).toBe(different)
@@ -58,7 +59,7 @@ describe('properties', () => {
         expect(p.rows > 0).toBe(p.stored > 0)
       }
     }
-    expect(bound.report().map((t) => t.tensor)).toEqual(kernel === 'sample' ? ['A', 'V', 'O'] : ['A'])
+    expect(reportOf(bound).map((t) => t.tensor)).toEqual(kernel === 'sample' ? ['A', 'V', 'O'] : ['A'])
   })
 
   each('written values equal bound values', async ({ kernel, choice, compiled }, s) => {
@@ -160,7 +161,7 @@ describe('examples', () => {
       const nested = program.kernel(name).as('A', 'band(1, 1) + csr').as('A_csr', 'hyb', 2, 1)
       await exact(nested, inputs(name, ['csr'], s))
       const compiled = await nested.build(device)
-      const [report] = compiled.bindOnHost(...flatInputs(inputs(name, ['csr'], s))).report()
+      const [report] = reportOf(compiled.bindOnHost(...flatInputs(inputs(name, ['csr'], s))))
       expect(report!.formats).toEqual(['band(1, 1) + csr', 'hyb(2, 1)'])
       expect(report!.parts.map((p) => p.buffer)).toEqual([
         'A_band',
@@ -177,7 +178,7 @@ describe('examples', () => {
     const named = program.kernel('sample').as('V', 'coo where (top(1 by i)) + csr')
     await exact(named, inputs('sample', ['csr'], s))
     const bound = (await named.build(device)).bindOnHost(...flatInputs(inputs('sample', ['csr'], s)))
-    const largest = bound.report().find((t) => t.tensor === 'V')!.parts[0]!
+    const largest = reportOf(bound).find((t) => t.tensor === 'V')!.parts[0]!
     expect(largest).toMatchObject({ label: 'coo', rows: 4, stored: 4 })
     // Row 0 of V holds 4 at column 3, and 2 + 12 at column 5; coordinates of A alone count as 0.
     const { values, coords: columns } = toCoords(

@@ -3,6 +3,7 @@ import { beforeAll, expect, test } from 'vitest'
 import type { RunInputs } from '../../src/api/inputs/bound-inputs.ts'
 import { SptError } from '../../src/ast/diagnostics/diagnostic.ts'
 import { type Built, coords, dense, devices, load, stored } from '../../src/node.ts'
+import { reportOf } from '../../src/run/bind/results/format-report.ts'
 import { FORMATS, KERNELS } from './programs.ts'
 
 const program = await load(`${FORMATS}
@@ -258,7 +259,7 @@ test('a format without separate positions for equal coordinates', async () => {
   expect(() => compiled.bindOnHost({ A: rows(0, 0, 0), B })).toThrow(
     'bind/duplicates: entries 0 and 1 of A are both at (0, 1)',
   )
-  expect(compiled.bindOnHost({ A: rows(0, 2, 0), B }).report()[0]!.stored).toBe(3)
+  expect(reportOf(compiled.bindOnHost({ A: rows(0, 2, 0), B }))[0]!.stored).toBe(3)
 })
 
 test('sizes are 32-bit integers', () => {
@@ -292,7 +293,7 @@ test('ready-made parts by hand', async () => {
     const prepared = await made.get(format)!.bind({ ...params, B, ...tensors })
     expect(await prepared.verify()).toMatchObject({ problems: [], maxAbsoluteError: 0 })
     expect([...(await prepared.get('C')).values!]).toEqual([1 + 4 + 12, 0, 12])
-    expect(prepared.executable.bound.report()[0]!.stored).toBe(4)
+    expect(reportOf(prepared.executable.bound)[0]!.stored).toBe(4)
     prepared.free()
   }
 })

@@ -1,6 +1,7 @@
 /** Ready-made parts, of tensors and of what formats take next to them. */
 import { expect, test } from 'vitest'
 import { coords, dense, devices, load, stored } from '../../src/node.ts'
+import { reportOf } from '../../src/run/bind/results/format-report.ts'
 import { FORMATS, KERNELS } from './programs.ts'
 
 const ints = (...xs: number[]): Int32Array => Int32Array.from(xs)
@@ -29,7 +30,7 @@ test('a vector in blocks, with a partial last block', async () => {
   const prepared = await compiled.bind({ A, x: dense([5], [1, 2, 3, 4, 5]) })
   expect(await prepared.verify()).toMatchObject({ problems: [] })
   expect([...(await prepared.get('y')).values!]).toEqual([11])
-  expect(prepared.executable.bound.report()[0]!.stored).toBe(2)
+  expect(reportOf(prepared.executable.bound)[0]!.stored).toBe(2)
   prepared.free()
 })
 
@@ -48,8 +49,10 @@ test('a set', async () => {
   const mask = coords([3, 4], [[0], [3]])
   const csr = stored([3, 4], { j: { indptr: ints(0, 1, 1, 1), indices: ints(3) } }, null)
   const [want, got] = [mask, csr].map((m) => compiled.bindOnHost({ A, B, mask: m }))
-  expect(got!.report()[0]!.parts.map((p) => p.stored)).toEqual(want!.report()[0]!.parts.map((p) => p.stored))
-  expect(got!.report()[0]!.parts.map((p) => p.stored)).toEqual([1, 2])
+  expect(reportOf(got!)[0]!.parts.map((p) => p.stored)).toEqual(
+    reportOf(want!)[0]!.parts.map((p) => p.stored),
+  )
+  expect(reportOf(got!)[0]!.parts.map((p) => p.stored)).toEqual([1, 2])
 })
 
 test('zeros of dense dimensions beside a format are elements, where the format stores coordinates', async () => {

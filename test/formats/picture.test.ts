@@ -345,15 +345,15 @@ describe('by hand', () => {
       compressedBytes: 5 * 4 + 6 * 12,
       parts: [{ rows: 2 }, { rows: 1 }, { rows: 2 }, { rows: 0 }],
     })
-    const svg = hyb.svg(SMALL, {}, { name: 'A <small>' })
+    const svg = await hyb.svg(SMALL, {}, { name: 'A <small>' })
     expect(titles(svg)[0]).toBe('A &lt;small&gt; as hyb(2, 1)')
     const converted = hyb.convert(SMALL)
-    expect(converted.svg({ name: 'A <small>' })).toBe(svg)
+    expect(await converted.svg({ name: 'A <small>' })).toBe(svg)
     // Arrays alone: their elements that differ from the fill.
     const again = hyb.fromParts([4, 6], converted.parts)
-    expect(again.svg({ name: 'A <small>' })).toBe(svg)
+    expect(await again.svg({ name: 'A <small>' })).toBe(svg)
     expect(again.describe().parts.map((p) => p.rows)).toEqual([2, 1, 2, 0])
-    expect(() => hyb.svg(SMALL, {}, 'A' as never)).toThrow('api/argument')
+    await expect(hyb.svg(SMALL, {}, 'A' as never)).rejects.toThrow('api/argument')
   })
 
   test('shades and texts', () => {

@@ -1,5 +1,6 @@
 /**
- * Sizes of what a page or a program loads, in bytes after minification and gzip: the entry with its static imports, not those on demand.
+ * Sizes of what a page or a program loads first, in bytes after minification and gzip: the entry with its static imports. On demand:
+ * WebGPU devices, verification with the reference, pictures, explanations, programs of the package; with formats, stored arrays.
  * `UPDATE_BUDGETS=1` lowers a budget to the size, and never raises one.
  */
 import { readFileSync, writeFileSync } from 'node:fs'
@@ -7,6 +8,7 @@ import { resolve } from 'node:path'
 import { gzipSync } from 'node:zlib'
 import { build, type Plugin } from 'esbuild'
 import { expect, test } from 'vitest'
+import { libraries } from '../../scripts/libraries.mjs'
 import sparsetile from '../../src/bundler/plugin.ts'
 
 const TABLE = new URL('budgets.json', import.meta.url)
@@ -20,13 +22,14 @@ const ownRuntime: Plugin = {
 
 /** Bytes of an entry and the chunks that it imports statically. */
 async function loadedBytes(entry: string): Promise<number> {
+  const isForNode = /node|search/.test(entry)
   const { outputFiles, metafile } = await build({
     entryPoints: [entry],
     bundle: true,
     splitting: true,
-    plugins: [ownRuntime, sparsetile.esbuild()],
-    platform: /node|search/.test(entry) ? 'node' : 'browser',
-    packages: /node|search/.test(entry) ? 'external' : 'bundle',
+    plugins: [ownRuntime, sparsetile.esbuild(), ...(isForNode ? [] : [libraries])],
+    platform: isForNode ? 'node' : 'browser',
+    packages: isForNode ? 'external' : 'bundle',
     format: 'esm',
     target: 'es2022',
     minify: true,

@@ -1,9 +1,10 @@
 /** Predicted times of schedules on bound data, by the cost model. */
 
 import { resultOrError, SptError } from '../../ast/diagnostics/diagnostic.ts'
-import type { CostModel } from '../../cost-model/learned/trained-models.ts'
+import type { CostModel } from '../../cost-model/learned/model.ts'
 import type { MatrixStatistics } from '../../cost-model/matrix/statistics.ts'
-import { type ModelData, modelDataOf, predictTime } from '../../cost-model/prediction.ts'
+import type { ModelData } from '../../cost-model/prediction.ts'
+import { installedPredictor } from '../../cost-model/predictor.ts'
 import type { Kernel1 } from '../../ir/coordinates/stage1.ts'
 import { getOrAdd } from '../../ir/memoize.ts'
 import type { Compilation } from '../../run/compile/compile.ts'
@@ -58,7 +59,7 @@ export function statisticsFor(
  */
 function expected(model: CostModel, kind: DeviceKind, kernel: Compilation, data: ModelData): number | null {
   try {
-    const { milliseconds } = predictTime(model, runOn(kernel, kind), data)
+    const { milliseconds } = predictor().predictTime(model, runOn(kernel, kind), data)
     return Number.isFinite(milliseconds) ? milliseconds : null
   } catch (e) {
     // Binding reports the error with more detail.
@@ -66,6 +67,9 @@ function expected(model: CostModel, kind: DeviceKind, kernel: Compilation, data:
     throw e
   }
 }
+
+/** A cost model is data; its code was installed by whoever gave it. */
+const predictor = () => installedPredictor()!
 
 interface Expected {
   readonly model: CostModel
@@ -86,7 +90,7 @@ const knownOf = (
   beside: Readonly<Record<string, Tensor>> = {},
 ): Known =>
   known.of(source, [...Object.entries(tensors), ...Object.entries(beside)], () => ({
-    data: { ...modelDataOf(tensors), formatInputs: beside },
+    data: { ...predictor().modelDataOf(tensors), formatInputs: beside },
     times: new WeakMap(),
     remembered: new WeakMap(),
   }))

@@ -1,11 +1,12 @@
 /** Auto-scheduler: candidates for a kernel without a schedule (`sketch/index.ts`), compared by the cost model on bound data. */
 
 import { resultOrError, SptError } from '../../ast/diagnostics/diagnostic.ts'
-import { type CostModel, selectionModel } from '../../cost-model/learned/trained-models.ts'
-import { sparseTensors } from '../../cost-model/prediction.ts'
+import type { CostModel } from '../../cost-model/learned/model.ts'
+import { installedPredictor } from '../../cost-model/predictor.ts'
 import type { Kernel1 } from '../../ir/coordinates/stage1.ts'
 import { getOrAdd } from '../../ir/memoize.ts'
 import { someStmt } from '../../ir/statements/tree.ts'
+import { sparseTensors } from '../../run/bind/binding-names.ts'
 import type { Compilation } from '../../run/compile/compile.ts'
 import type { Device } from '../../runtime/device.ts'
 import type { SketchDevice, SketchTarget } from '../../sketch/index.ts'
@@ -146,7 +147,7 @@ export function fastestCandidates<K extends AutoSchedulable<K>>(
   const plain = plainReason(on, kernel, new Map(Object.entries(sizes)), inputs.tensors)
   if (plain !== null)
     return [{ kernel: kernel.parallel(), text: PLAIN, milliseconds: null, costModel: null, reason: plain }]
-  const model = selectionModel(kind, named)
+  const model = installedPredictor()?.selectionModel(kind, named) ?? null
   const sparse = sparseTensors(source, inputs.tensors)
   const isKnown = Object.values(sparse).some(isSoonKnown)
   const forms = scheduleCandidates(kernel, kind, sizes, model && isKnown ? MOST_FORMS : 1)

@@ -3,13 +3,14 @@ import { WORK_OPTIONS, Work, type WorkOptions } from '../../ast/work.ts'
 import type { RefOptions, RefOutputs } from '../../reference/index.ts'
 import { callerTensors } from '../../run/bind/bind-plan.ts'
 import type { Bound, TensorFormat } from '../../run/bind/index.ts'
+import { reportOf } from '../../run/bind/results/format-report.ts'
 import type { Sources } from '../../run/compile/compiled-program.ts'
 import { Turns } from '../../run/execution/call-queue.ts'
 import { Executable } from '../../run/execution/execute.ts'
 import type { Origin, ResidentDense } from '../../run/execution/external-memory.ts'
 import type { KernelGraph } from '../../run/execution/launch-commands.ts'
 import type { ExplainOptions, Explanation } from '../../run/explain/index.ts'
-import { type Verification, verify, verifyAgainst } from '../../run/verify/verify.ts'
+import type { Verification } from '../../run/verify/verify.ts'
 import type { Command, Device, GpuEncoderLike, Stream } from '../../runtime/device.ts'
 import { MAX_RUNS } from '../../runtime/device-checks.ts'
 import { DISPOSE } from '../../runtime/dispose.ts'
@@ -113,7 +114,7 @@ export class Binding extends ErrorSources {
    */
   get formats(): readonly TensorFormat[] {
     checkReported(this.#within)
-    return this.executable.bound.report()
+    return reportOf(this.executable.bound)
   }
 
   /**
@@ -224,17 +225,19 @@ export class Binding extends ErrorSources {
     checkVerify(options)
     const { signal, onProgress, ...sampling } = options
     const work = new Work({ signal, onProgress })
-    return this.#running((e) =>
-      e.preserving(['inout'], () => verify(this.code.compilation.source, e, sampling, work)),
-    )
+    return this.#running(async (e) => {
+      const { verify } = await import('../../run/verify/verify.ts')
+      return e.preserving(['inout'], () => verify(this.code.compilation.source, e, sampling, work))
+    })
   }
 
   /** Like `verify`, but compares with given results of the reference, which must belong to the bound data. */
   async verifyAgainst(expected: RefOutputs): Promise<Verification> {
     checkExpected(this.code.source, expected)
-    return this.#running((e) =>
-      e.preserving(['inout'], () => verifyAgainst(this.code.compilation.source, e, expected)),
-    )
+    return this.#running(async (e) => {
+      const { verifyAgainst } = await import('../../run/verify/verify.ts')
+      return e.preserving(['inout'], () => verifyAgainst(this.code.compilation.source, e, expected))
+    })
   }
 
   /**

@@ -13,7 +13,7 @@ import {
   type Sources,
 } from '../../run/compile/compiled-program.ts'
 import { isRefusedByDevice } from '../../run/compile/device-limits.ts'
-import { type UnorderedSum, unorderedSums } from '../../run/verify/verify.ts'
+import { type UnorderedSum, unorderedSums } from '../../run/verify/unordered-sums.ts'
 import type { Device } from '../../runtime/device.ts'
 import type { ErrorSources } from '../programs/error-sources.ts'
 

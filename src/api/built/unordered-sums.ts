@@ -3,7 +3,7 @@ import { failAs } from '../../ast/diagnostics/diagnostic.ts'
 import type { Compilation } from '../../run/compile/compile.ts'
 import { type Defaulted, lanesOf, runOn } from '../../run/compile/compiled-program.ts'
 import type { DeviceProperties } from '../../run/compile/device-limits.ts'
-import { type UnorderedSum, unorderedSums } from '../../run/verify/verify.ts'
+import { type UnorderedSum, unorderedSums } from '../../run/verify/unordered-sums.ts'
 import type { CompiledCode } from './code.ts'
 
 /** Sums without a fixed order of a kernel on a device, under its steps and default thread bindings. Throws SptError as lowering. */

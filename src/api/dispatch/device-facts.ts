@@ -2,8 +2,8 @@
 import { failAs, failWith } from '../../ast/diagnostics/diagnostic.ts'
 import { expectValues, NUMBER, POSITIVE_COUNT, TEXTS } from '../../ast/diagnostics/value-kinds.ts'
 import { DEVICE_KINDS } from '../../backends/target.ts'
-import type { CostModel, ModelledDevice } from '../../cost-model/learned/trained-models.ts'
-import { selectionModel } from '../../cost-model/learned/trained-models.ts'
+import type { CostModel, ModelledDevice } from '../../cost-model/learned/model.ts'
+import { installedPredictor } from '../../cost-model/predictor.ts'
 import type { DeviceQuestion } from '../../elaborate/index.ts'
 import { EXPERIMENTAL, FEATURE_WORDS, featureText } from '../../elaborate/index.ts'
 import type { Var } from '../../ir/expressions/expr.ts'
@@ -105,7 +105,7 @@ export function kindOf(on: SelectionContext): DeviceKind {
 const isNamed = (on: unknown): on is ModelledDevice => isRecord(on) && typeof on.name === 'string'
 /** The cost model of the device, or of its kind; null if there is none. Throws SptError `api/argument`. */
 export const modelFor = (on: SelectionContext): CostModel | null =>
-  selectionModel(kindOf(on), isNamed(on) ? on : undefined)
+  installedPredictor()?.selectionModel(kindOf(on), isNamed(on) ? on : undefined) ?? null
 
 /** Compute capability of a CUDA device: 9.0 if it has the feature `sm_90`; the given one without a device. */
 function capabilityOf(on: SelectionContext, given: number | undefined, { span }: Var): number {

@@ -1,7 +1,7 @@
 /** A tensor in a format: its parts as arrays, and their storage cost. */
 import { additionalArrays } from '../../ir/formats/format-tables.ts'
 import { reportTensor, type TensorReport } from '../../pictures/format-figures.ts'
-import { drawParts, type PictureOptions } from '../../pictures/picture/index.ts'
+import type { PictureOptions } from '../../pictures/picture/index.ts'
 import type { Sources } from '../../run/compile/compiled-program.ts'
 import { partsToCoords, type StoredPart, type StoredParts } from '../../storage/entries/stored-parts.ts'
 import { arraysOf, shapeOf } from '../../storage/storage.ts'
@@ -28,46 +28,48 @@ export interface ConvertedPart {
 /** A tensor in a format. */
 export class ConvertedTensor extends ErrorSources {
   readonly sources: Sources
-  readonly #stored: StoredParts
+  /** @internal */
+  readonly stored: StoredParts
   #parts: readonly ConvertedPart[] | undefined
 
   /** @internal */
   constructor(stored: StoredParts, sources: Sources) {
     super()
     this.sources = sources
-    this.#stored = stored
+    this.stored = stored
   }
 
   /** Format as written, with arguments. */
   get format(): string {
-    return this.#stored.instance.text
+    return this.stored.instance.text
   }
 
   get shape(): readonly number[] {
-    return this.#stored.shape
+    return this.stored.shape
   }
 
   /** Parts in the order of the composition. */
   get parts(): readonly ConvertedPart[] {
-    this.#parts ??= this.#stored.parts.map((p) => partOf(p, this.#stored))
+    this.#parts ??= this.stored.parts.map((p) => partOf(p, this.stored))
     return this.#parts
   }
 
   /** Stored elements with their coordinates, part after part, without padding and fill. */
   toCoords(): CoordTensor {
-    return partsToCoords(this.#stored)
+    return partsToCoords(this.stored)
   }
 
   /** Parts, padding, bytes, and lengths by dimension. */
   describe(): TensorReport {
-    return reportTensor(this.#stored)
+    return reportTensor(this.stored)
   }
 
   /** Picture of the tensor with its parts and their storage, as SVG text. */
-  svg(options: PictureOptions = {}): string {
+  async svg(options: PictureOptions = {}): Promise<string> {
     expectOptions('svg', options, ['name'])
     if (options.name !== undefined) expectName('a picture', options.name)
-    return drawParts(this.#stored, options)
+    const { drawParts } = await import('../../pictures/picture/index.ts')
+    return drawParts(this.stored, options)
   }
 }
 

@@ -14,6 +14,7 @@ import { getOrAdd } from '../../ir/memoize.ts'
 import type { TensorReport } from '../../pictures/format-figures.ts'
 import type { PictureOptions } from '../../pictures/picture/index.ts'
 import { givenOperands } from '../../run/bind/format-inputs.ts'
+import { STORED_ARRAYS } from '../../run/bind/ready/stored-arrays.ts'
 import type { Sources } from '../../run/compile/compiled-program.ts'
 import { checkOrder } from '../../storage/convert.ts'
 import { coordsOfDense } from '../../storage/entries/stored-coords.ts'
@@ -133,7 +134,11 @@ export class SptFormat extends ErrorSources {
   }
 
   /** Picture of a tensor in the format, as SVG text. */
-  svg(tensor: Tensor | ConvertedTensor, data: FormatData = {}, options: PictureOptions = {}): string {
+  async svg(
+    tensor: Tensor | ConvertedTensor,
+    data: FormatData = {},
+    options: PictureOptions = {},
+  ): Promise<string> {
     return this.convert(tensor, data).svg(options)
   }
 
@@ -200,7 +205,7 @@ export function givenFor(instance: Instance, shape: readonly number[], data: For
   )
   const sizes = new Map(over.map((a, k) => [sizeOf(a.name), shape[k] ?? 0]))
   const extents = new Map(over.map((a, k) => [a.name, shape[k] ?? 0]))
-  const operands = givenOperands({ instance, sizes, extents }, (name) =>
+  const operands = givenOperands({ instance, sizes, extents, stored: STORED_ARRAYS }, (name) =>
     data[name] === undefined ? undefined : asTensor(name, data[name]),
   )
   return { sizes, extents, ...operands }

@@ -1,6 +1,5 @@
-/** Random tensors from a seed; small random data for a kernel, with results of the reference, for quick interpretation. */
+/** Small random data for a kernel, with results of the reference, for quick interpretation. */
 import { Facts } from '../../analysis/integers/facts.ts'
-import { byName } from '../../ast/by-name.ts'
 import { SptError } from '../../ast/diagnostics/diagnostic.ts'
 import { type Axis, chainTo } from '../../ir/coordinates/axis.ts'
 import type { Kernel1, Param } from '../../ir/coordinates/stage1.ts'
@@ -10,7 +9,7 @@ import { type Dtype, isFloat } from '../../ir/values/dtype.ts'
 import type { RefOutputs } from '../../reference/index.ts'
 import type { CallerTensor } from '../../run/bind/bind-plan.ts'
 import { allAxesOf, callerTensors, isStructured, storedAxis } from '../../run/bind/bind-plan.ts'
-import { type Bound, bindInputs, type Inputs } from '../../run/bind/index.ts'
+import { type Bound, bindInputs } from '../../run/bind/index.ts'
 import { expectedOf } from '../../run/bind/results/reference-inputs.ts'
 import { openParams } from '../../run/bind/sizes/bound-sizes.ts'
 import { extentsOf } from '../../run/bind/sources/coordinate-sources.ts'
@@ -23,7 +22,6 @@ import {
 } from '../../run/bind/sources/random-tensors.ts'
 import type { Compilation } from '../../run/compile/compile.ts'
 import { newValues, type Tensor, type ValueArray } from '../../storage/tensor.ts'
-import { declaredOf } from './bound-inputs.ts'
 
 /** Sizes without common divisors, so that every split has a remainder. Random rows have about eight elements, and some are empty. */
 const UNEVEN = [13, 11, 7, 9, 5, 17]
@@ -159,40 +157,4 @@ const indices = ({ name, first: { dtype } }: CallerTensor, shape: readonly numbe
 function below(dtype: Dtype, length: number, name: string): ValueArray {
   const random = new Random(seedFor(SEED, name))
   return newValues(dtype, length).map(() => random.below(INTEGERS)) as ValueArray
-}
-
-/**
- * Returns the inputs of the unscheduled kernel, with random tensors for missing ones. Undeclared names are kept. Throws SptError like
- * `bindInputs`.
- */
-export function randomInputs(
-  source: Kernel1,
-  inputs: Inputs,
-  used: Pick<ReadonlySet<string>, 'has'>,
-): Inputs {
-  const { tensors = {} } = inputs
-  const declared = { ...inputs, tensors: declaredOf(source, tensors, used) }
-  const drawn = withRandom(bindInputs(source, declared), declared).inputs
-  return { ...inputs, tensors: byName(Object.entries({ ...tensors, ...drawn.tensors })) }
-}
-
-/** Adds the generated random tensors to the inputs, because other formats would generate different ones. */
-export function withRandom(bound: Bound, inputs: Inputs): { bound: Bound; inputs: Inputs } {
-  const { kernel, params } = bound
-  const tensors = byName(Object.entries(inputs.tensors ?? {}))
-  const extents = extentsOf(kernel, params)
-  for (const name of bound.random) {
-    const dense = bound.dense.get(name)
-    const source = dense ? undefined : bound.sources.find((s) => s.name === name)
-    if (!dense && !source) continue
-    tensors[name] = dense ??
-      source!.tensor ?? {
-        kind: 'coords',
-        shape: source!.axes.map((a) => extents.get(a) ?? 0),
-        coords: source!.columns,
-        values: null,
-        dtype: 'f32',
-      }
-  }
-  return { bound, inputs: { ...inputs, tensors } }
 }

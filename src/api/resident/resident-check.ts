@@ -9,6 +9,7 @@ import type { Instance } from '../../ir/formats/format.ts'
 import { allAxesOf, callerTensor, isStructured } from '../../run/bind/bind-plan.ts'
 import { bindingOf } from '../../run/bind/binding-names.ts'
 import { givenOperands } from '../../run/bind/format-inputs.ts'
+import { STORED_ARRAYS } from '../../run/bind/ready/stored-arrays.ts'
 import { tensorOf } from '../../run/bind/results/gather-results.ts'
 import { originOf } from '../../schedule/coordinates/as/name-collisions.ts'
 import { checkOrder } from '../../storage/convert.ts'
@@ -50,19 +51,22 @@ export function checkedOperands(
   const names = to.over.map(({ extent }) => (extent.kind === 'var' ? extent.name : undefined))
   const sizes = withShape(given.sizes, shape, names)
   const extents = withShape(given.extents, shape, over)
-  const operands = givenOperands({ instance: to, sizes, extents }, (name, kind): Tensor | undefined => {
-    const own: unknown = given[`${kind}s`].get(name)
-    if (own === undefined) return undefined
-    if (kind === 'list') {
-      expectInt32s(`the list ${name}`, own)
-      return listTensor(own)
-    }
-    const columns = `one Int32Array of coordinates for each of ${over.join(', ')}`
-    expectArgument(Array.isArray(own) && own.length === shape.length, `the set ${name}`, own, columns)
-    const set: unknown = { kind: 'coords', shape, coords: own, values: null, dtype: 'f32' }
-    checkTensor(name, set)
-    return set
-  })
+  const operands = givenOperands(
+    { instance: to, sizes, extents, stored: STORED_ARRAYS },
+    (name, kind): Tensor | undefined => {
+      const own: unknown = given[`${kind}s`].get(name)
+      if (own === undefined) return undefined
+      if (kind === 'list') {
+        expectInt32s(`the list ${name}`, own)
+        return listTensor(own)
+      }
+      const columns = `one Int32Array of coordinates for each of ${over.join(', ')}`
+      expectArgument(Array.isArray(own) && own.length === shape.length, `the set ${name}`, own, columns)
+      const set: unknown = { kind: 'coords', shape, coords: own, values: null, dtype: 'f32' }
+      checkTensor(name, set)
+      return set
+    },
+  )
   return { ...given, sizes, extents, ...operands }
 }
 

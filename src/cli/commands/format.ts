@@ -7,7 +7,7 @@ import { ADDRESSES, READABLE, readTensor, readTensorFor } from '../../io/index.t
 import { packagedFormatFiles } from '../../io/package/package.ts'
 import type { AnyFormat } from '../../ir/formats/format.ts'
 import { compressedBytes, lengthReport } from '../../pictures/format-figures.ts'
-import { drawCoords } from '../../pictures/picture/index.ts'
+import { drawCoords, drawParts } from '../../pictures/picture/index.ts'
 import { coordsOfDense } from '../../storage/entries/stored-coords.ts'
 import type { CoordTensor, Tensor } from '../../storage/tensor.ts'
 import type { Call, CommandSpec } from '../arguments/command.ts'
@@ -132,7 +132,7 @@ export const format: CommandSpec = {
       build: conversion.build,
       provenance,
     }
-    return writeReport(call, formatReport, () => conversion.converted.svg({ name: label }))
+    return writeReport(call, formatReport, () => drawParts(conversion.converted.stored, { name: label }))
   },
 }
 

@@ -9,7 +9,7 @@ import type {
   Work,
 } from '../../run/explain/explanation.ts'
 import { allOperations, ceilingsOf } from '../../run/explain/roofline.ts'
-import type { UnorderedSum } from '../../run/verify/verify.ts'
+import type { UnorderedSum } from '../../run/verify/unordered-sums.ts'
 import { type Form, predictedText, ruleText, scheduleTexts } from '../forms.ts'
 import { count, type Lines, linesText, ms, percent } from '../output/figures.ts'
 import type { ScheduledKernel } from '../scheduled-kernel.ts'

@@ -1,7 +1,7 @@
 /** `spt tune` on several matrices and sizes. */
 
 import { declaredOf, type RunInputs, valuesIn } from '../../api/inputs/bound-inputs.ts'
-import { randomInputs } from '../../api/inputs/small-data.ts'
+import { randomInputs } from '../../api/inputs/random-inputs.ts'
 import type { Kernel } from '../../api/kernels/kernel.ts'
 import { appliedName } from '../../ast/print/message-text.ts'
 import type { Generalisation, Loss } from '../../search/choice/generalise.ts'

@@ -1,6 +1,6 @@
 /** Gradient boosting of regression trees for squared errors (Friedman, 2001), over features in quantile bins. */
 import { permutation, Random } from '../../run/bind/sources/random-tensors.ts'
-import type { Trees } from './trained-models.ts'
+import type { Trees } from './model.ts'
 
 export interface BoostingOptions {
   readonly trees: number

@@ -4,53 +4,12 @@ import { DEVICE_KINDS } from '../../backends/target.ts'
 import type { Ceilings } from '../../run/explain/roofline.ts'
 import type { DeviceKind } from '../../runtime/device.ts'
 import type { Coefficients } from '../analytic.ts'
+import { modelDataOf, predictTime } from '../prediction.ts'
+import { installPredictor } from '../predictor.ts'
 import { FEATURE_NAMES } from './features.ts'
-
-// Sums of regression trees, as boosting makes them: small to store, and evaluated in microseconds.
-
-/**
- * Trees one after the other in flat arrays. The nodes of tree t begin at `roots[t]`. Node n is a leaf of value
- * `value[n]` if `feature[n]` is negative; otherwise features up to `value[n]` continue at node `n + 1`, others at
- * `right[n]`.
- */
-export interface Trees {
-  readonly roots: readonly number[]
-  readonly feature: readonly number[]
-  readonly value: readonly number[]
-  readonly right: readonly number[]
-}
-
-export function evaluateTrees({ roots, feature, value, right }: Trees, x: ArrayLike<number>): number {
-  let sum = 0
-  for (const root of roots) {
-    let n = root
-    while (feature[n]! >= 0) n = x[feature[n]!]! <= value[n]! ? n + 1 : right[n]!
-    sum += value[n]!
-  }
-  return sum
-}
+import type { CostModel, ModelledDevice } from './model.ts'
 
 const VERSION = 1
-
-/** A trained model, as stored in `data/models/KIND.json`. */
-export interface CostModel {
-  readonly version: number
-  /** Kind of device; other kinds have other terms. */
-  readonly kind: DeviceKind
-  readonly chip: string
-  /** Features used by the trees, in their order. */
-  readonly features: readonly string[]
-  readonly coefficients: Coefficients
-  /** Trees that predict the logarithm of the correction. */
-  readonly trees: Trees
-}
-
-/** Properties by which a device is assigned its model. */
-export interface ModelledDevice {
-  readonly name: string
-  readonly driver?: string | undefined
-  readonly isSoftware?: boolean | undefined
-}
 
 /**
  * The model's chip if it differs from the device's: its predictions then rank schedules but are not accurate. CPU devices are
@@ -72,6 +31,7 @@ const overrides = new Map<DeviceKind, CostModel | null>()
 
 /** Sets the source of the package's models: a browser has no files. */
 export function setModelReader(reader: (kind: DeviceKind) => unknown): void {
+  installPredictor({ selectionModel, modelDataOf, predictTime })
   readPackaged = reader
   packagedModels.clear()
 }
@@ -97,7 +57,7 @@ export function costModel(kind: DeviceKind, device?: ModelledDevice): CostModel 
  * The model by which `auto` selects schedules when a kernel is compiled. Software adapters have little in common with
  * the chips of packaged models, so only their calibration (`spt calibrate`) or a model set by `useCostModel` is used.
  */
-export function selectionModel(kind: DeviceKind, device?: ModelledDevice): CostModel | null {
+function selectionModel(kind: DeviceKind, device?: ModelledDevice): CostModel | null {
   const model = costModel(kind, device)
   return model && device?.isSoftware && model !== overrides.get(kind) && model.chip !== device.name
     ? null
@@ -122,6 +82,7 @@ export function useCostModel(kind: DeviceKind, model: CostModel | null | undefin
       expected: DEVICE_KINDS.join(', '),
     })
   if (model) expectModel(model, kind)
+  installPredictor({ selectionModel, modelDataOf, predictTime })
   if (model === undefined) overrides.delete(kind)
   else overrides.set(kind, model)
 }

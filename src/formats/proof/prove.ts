@@ -11,7 +11,7 @@ import { placeKey } from '../../analysis/integers/normal-forms.ts'
 import type { StoredAxis } from '../../ir/coordinates/axis.ts'
 import { type Expr, int, variable } from '../../ir/expressions/expr.ts'
 import { freeVars, mentionsSome, rewriteExpr, substitute } from '../../ir/expressions/expr-tree.ts'
-import type { FormatInstance } from '../../ir/formats/format.ts'
+import type { FormatInstance, Proved } from '../../ir/formats/format.ts'
 import { segmentsOf } from '../../ir/formats/format-tables.ts'
 import { extentOf } from '../../ir/formats/list-extents.ts'
 import { boundsOfQuery, declarationOf, operandsOf, type Query, sourceOf } from '../../ir/formats/queries.ts'
@@ -91,14 +91,6 @@ function tryProof(proof: () => boolean): boolean {
     if (e instanceof GivesUp) return false
     throw e
   }
-}
-
-/** Properties proved of a format for every tensor, which need not be checked on data. */
-export interface Proved {
-  /** The inverse undoes the map, in exact integers, for coordinates within their extents. */
-  readonly inverse: boolean
-  /** The map stays within the extents of the axes. */
-  readonly range: boolean
 }
 
 const UNPROVED: Proved = { inverse: false, range: false }

@@ -4,7 +4,7 @@
  */
 import type { Span } from '../../ast/diagnostics/diagnostic.ts'
 import type { Expr, Load } from '../expressions/expr.ts'
-import type { Instance } from '../formats/format.ts'
+import type { Instance, Proved } from '../formats/format.ts'
 import type { Dtype } from '../values/dtype.ts'
 import type { Monoid } from '../values/monoid.ts'
 import type { Axis } from './axis.ts'
@@ -129,6 +129,8 @@ export interface Reformat {
   /** Axes replaced, in the order of the format's `over` list. */
   readonly from: readonly Axis[]
   readonly instance: Instance
+  /** Of each part. */
+  readonly proved: readonly Proved[]
   /** The buffer named by the step, whose values queries read; the first of `buffers` if absent. */
   readonly source?: string | undefined
   /** Buffers whose axes were replaced, with their original axes; part k is stored in the buffer `parts[k]`. */

@@ -243,6 +243,14 @@ export interface FormatInstance {
   readonly measured: readonly { readonly name: string; readonly span?: Span | undefined }[]
 }
 
+/** Properties proved of a format for every tensor, which need not be checked on data. */
+export interface Proved {
+  /** The inverse undoes the map, in exact integers, for coordinates within their extents. */
+  readonly inverse: boolean
+  /** The map stays within the extents of the axes. */
+  readonly range: boolean
+}
+
 /** Dense axes that are claimed full: if the tensor stores an element, it stores all coordinates on these axes. */
 export const fullAxes = ({ axes, claims }: Pick<FormatInstance, 'axes' | 'claims'>): readonly StoredAxis[] =>
   axes.filter((a) => isDense(a) && claims.some((c) => c.axis === a.name && c.claim === 'full'))

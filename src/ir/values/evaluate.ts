@@ -101,6 +101,17 @@ export function exactOperation(e: Operator): Operation {
   }
 }
 
+/** Arithmetic of the operator's type, without rounding the results of floats. */
+export function unroundedOperation(e: Operator): Operation {
+  if (e.kind === 'cast') return convert(e.x.dtype, e.dtype)
+  if (e.kind === 'binary') return isTruth(e.op) ? registerOperation(e) : arithmetic(e.op, e.dtype)
+  if (e.kind === 'unary' && (e.op === 'not' || isFloat(e.dtype))) return e.op === 'not' ? not : (x) => -x
+  const toType = wrap(e.dtype)
+  if (e.kind === 'unary') return (x) => toType(-x)
+  const f = mathOf(e.fn)
+  return (x, y) => toType(f(x, y))
+}
+
 /** True for operators that are undefined if their right operand is 0. */
 export const isDivision = (e: Expr): e is Extract<Expr, { kind: 'binary' }> =>
   e.kind === 'binary' && isDivisionOp(e.op)
@@ -112,6 +123,10 @@ export const exactOperationOr =
     const operation = exactOperation(e)
     return isDivision(e) ? (a, b) => (b === 0 ? byZero(e.b) : operation(a, b)) : operation
   }
+
+/** An expression over names, evaluated without rounding (`unroundedOperation`). */
+export const unrounded = (e: Expr): Value<Params> =>
+  compileExpr(e, { ...ON_NAMES, operation: unroundedOperation })
 
 /** Evaluates an integer expression over sizes; x / 0 is 0, as in kernels. */
 export function evaluate(e: Expr, params: Params): number {
@@ -142,16 +157,15 @@ const rejectOnHost =
 
 const ON_HOST = { builtin: rejectOnHost, load: rejectOnHost, search: rejectOnHost }
 
-const compiled = memoize((e: Expr) =>
-  compileExpr<Params>(e, {
-    ...ON_HOST,
-    variable:
-      ({ name }) =>
-      (params) =>
-        lookUp(params, name),
-    operation: hostOperation,
-  }),
-)
+const ON_NAMES = {
+  ...ON_HOST,
+  variable:
+    ({ name }: Var): Value<Params> =>
+    (params) =>
+      lookUp(params, name),
+}
+
+const compiled = memoize((e: Expr) => compileExpr<Params>(e, { ...ON_NAMES, operation: hostOperation }))
 
 /** The value of one node; operands that do not affect the result are not evaluated. */
 export function evaluateNode(

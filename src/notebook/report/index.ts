@@ -5,7 +5,7 @@ import type { Kernel } from '../../api/kernels/kernel.ts'
 import { chooseFormat } from '../../api/programs/format-lookup.ts'
 import { resultOrError, SptError } from '../../ast/diagnostics/diagnostic.ts'
 import { expectArgument, expectOptions, isRecord } from '../../ast/diagnostics/expect-argument.ts'
-import { drawCoords } from '../../pictures/picture/index.ts'
+import { drawCoords, drawParts } from '../../pictures/picture/index.ts'
 import { fastestTrials } from '../../search/loop/tally.ts'
 import { decisionImportance } from '../../search/statistics/importance.ts'
 import { typescriptText } from '../../search/text.ts'
@@ -256,7 +256,7 @@ function drawStoredTensors(kernel: Kernel, tensors: Tensors): readonly string[] 
       const { format, args } = chooseFormat(step.format, step.args, kernel.formats)
       const sptFormat = new SptFormat(format, args).withOrder(tensor.shape.length)
       const operands = sptFormat.inputs.map((g) => [g.name, tensors[g.name]!] as const)
-      return sptFormat.svg(tensor, Object.fromEntries(operands), { name })
+      return drawParts(sptFormat.convert(tensor, Object.fromEntries(operands)).stored, { name })
     })
     return svg instanceof SptError
       ? [heading(name), paragraph(`Not drawn: ${svg.diagnostics[0]!.message}.`, 'note')]

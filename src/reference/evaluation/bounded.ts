@@ -7,9 +7,7 @@ import { InternalError } from '../../ast/diagnostics/diagnostic.ts'
 import type { Expr, Load } from '../../ir/expressions/expr.ts'
 import { children } from '../../ir/expressions/expr-tree.ts'
 import { isFloat } from '../../ir/values/dtype.ts'
-import { compileExpr as compileClosure, type Leaves, registerOperation } from '../../ir/values/evaluate.ts'
-import { isTruth } from '../../ir/values/math.ts'
-import { arithmetic, convert, mathOf, wrap } from '../../ir/values/numeric.ts'
+import { compileExpr as compileClosure, unroundedOperation } from '../../ir/values/evaluate.ts'
 import { errorAt, last, monotoneError, UNDECIDED } from '../error.ts'
 import { type Context, cellOf, compileAddress, type Scope, type Thunk, tensorOf } from '../tensors/cells.ts'
 import { toStored } from '../tensors/reference-buffers.ts'
@@ -121,20 +119,8 @@ export function undecidedIndex(e: Load, scope: Scope, ctx: Context): (() => bool
     })
 }
 
-// Expressions of Stage I as closures, by exact arithmetic of their types: results of floats are not rounded. The
-// reference shares the evaluation of a tree and the arithmetic of types (`ir/values`) with the interpreters; names, loads
-// and addresses are its own, and no lowered program is evaluated here.
-
-const operation: NonNullable<Leaves<void>['operation']> = (e) => {
-  if (e.kind === 'cast') return convert(e.x.dtype, e.dtype)
-  if (e.kind === 'binary') return isTruth(e.op) ? registerOperation(e) : arithmetic(e.op, e.dtype)
-  if (e.kind === 'unary' && (e.op === 'not' || isFloat(e.dtype)))
-    return e.op === 'not' ? registerOperation(e) : (x) => -x
-  const toType = wrap(e.dtype)
-  if (e.kind === 'unary') return (x) => toType(-x)
-  const f = mathOf(e.fn)
-  return (x, y) => toType(f(x, y))
-}
+// Expressions of Stage I as closures. The reference shares the evaluation of a tree and the arithmetic of types (`ir/values`)
+// with the interpreters; names, loads and addresses are its own, and no lowered program is evaluated here.
 
 const reject = (e: Expr): never => {
   throw new InternalError(`${e.kind} does not occur in Stage I`)
@@ -149,7 +135,7 @@ export const compileExpr = (e: Expr, scope: Scope, ctx: Context): Thunk =>
     load: (x, go) => compileLoad(x, go, ctx, scope),
     builtin: reject,
     search: reject,
-    operation,
+    operation: unroundedOperation,
   })
 
 function compileLoad(e: Load, coordinate: (e: Expr) => Thunk, ctx: Context, scope: Scope): Thunk {

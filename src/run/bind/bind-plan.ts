@@ -1,5 +1,5 @@
 /**
- * The bind plan of a kernel: tensors over their declared axes, before formats replaced these axes, and the operations of binding in order.
+ * The bind plan of a kernel: tensors over the declared axes, before formats replaced axes, and the operations of binding in order.
  */
 import { invariant } from '../../ast/diagnostics/diagnostic.ts'
 import {
@@ -27,13 +27,13 @@ export { allAxesOf } from '../../ir/coordinates/stage1-tree.ts'
 export interface CallerTensor {
   readonly name: string
   readonly axes: readonly string[]
-  /** One buffer per part, in the order of the parts; the tensor itself if it has no format. */
+  /** One buffer per part, in the order of the parts; the tensor itself without a format. */
   readonly buffers: readonly Buffer1[]
-  /** The first buffer. Role, type and fill value are the same in all parts. */
+  /** The first buffer. Every part has the same role, type and fill value. */
   readonly first: Buffer1
-  /** The kernel reads the tensor before it may write it. */
+  /** The kernel may read the tensor before the first write. */
   readonly isInput: boolean
-  /** The tensor is stored over its declared axes. */
+  /** The tensor is stored over the declared axes. */
   readonly asDeclared: boolean
   /** Declared axes that are sparse or ragged, or below such an axis. */
   readonly structured: readonly string[]
@@ -49,9 +49,9 @@ export interface LevelStep {
   readonly prefixOf: readonly string[] | null
 }
 
-/** The facts of a kernel that binding needs, and its operations in order, derived once. */
+/** The facts of a kernel that binding needs, and the operations in order, derived once. */
 export interface BindPlan {
-  /** All axes by name, also those that formats replaced. */
+  /** Axes by name, also axes that formats replaced. */
   readonly axes: ReadonlyMap<string, Axis>
   /** Tensors in the order of their first buffers, without tables of formats and buffers filled at run time. */
   readonly tensors: readonly CallerTensor[]
@@ -63,7 +63,7 @@ export interface BindPlan {
   readonly bare: readonly string[]
   readonly levels: readonly LevelStep[]
   readonly stored: readonly StoredAxis[]
-  /** The axes of each buffer, by its name. */
+  /** The axes of each buffer, by name. */
   readonly layouts: ReadonlyMap<string, readonly StoredAxis[]>
   readonly masks: readonly Buffer1[]
 }
@@ -138,15 +138,15 @@ export function storedAxis(axes: ReadonlyMap<string, Axis>, name: string): Store
   return a
 }
 
-/** The mask of the format in which a buffer is stored; undefined if it has none. */
+/** The mask of the format in which a buffer is stored; undefined without a mask. */
 export const maskOver = (kernel: Kernel1, b: Buffer1): Buffer1 | undefined =>
   bindPlan(kernel).masks.find((x) => x.axes.every((a) => b.axes.includes(a)))
 
-/** Returns true if the axis or one of its ancestors is sparse or ragged. */
+/** Returns true if the axis or an ancestor is sparse or ragged. */
 export const isStructured = (axes: ReadonlyMap<string, Axis>, name: string): boolean =>
   !isDenseChain(axes, name)
 
-/** The chains from a root to an axis without children. Every stored axis is on at least one. */
+/** The chains from a root to an axis without children. Every stored axis is on a chain. */
 export function leafChains(axes: readonly Axis[]): readonly (readonly string[])[] {
   const stored = axes.filter(isStored)
   const byName = new Map<string, Axis>(stored.map((a) => [a.name, a]))

@@ -7,7 +7,14 @@ import type { FormatInstance } from '../../ir/formats/format.ts'
 import { givenTables, labelled, segmentsOf } from '../../ir/formats/format-tables.ts'
 import { getOrAdd, memoize } from '../../ir/memoize.ts'
 import type { StoredTensor, Tensor } from '../../storage/tensor.ts'
-import { bindPlan, type CallerTensor, callerTensors, isStructured, storedAxis } from './bind-plan.ts'
+import {
+  allAxesOf,
+  bindPlan,
+  type CallerTensor,
+  callerTensors,
+  isStructured,
+  storedAxis,
+} from './bind-plan.ts'
 
 export interface Dimension {
   /** Name of the axis; for a list, the name of the list. */
@@ -128,6 +135,16 @@ export function axesOfBinding(kernel: Kernel1, name: string): readonly string[] 
   if (b.kind === 'axis') return b.chain
   if (b.kind === 'tensor') return b.tensor.axes
   return b.dimensions.map((d) => d.name)
+}
+
+/** Tensors with sparse structure; sizes describe dense tensors. */
+export function sparseTensors(
+  source: Kernel1,
+  tensors: Readonly<Record<string, Tensor>>,
+): Record<string, Tensor> {
+  const axes = allAxesOf(source)
+  const isSparse = (name: string): boolean => axesOfBinding(source, name).some((a) => isStructured(axes, a))
+  return Object.fromEntries(Object.entries(tensors).filter(([name]) => isSparse(name)))
 }
 
 /** Renames tensors, and the ready-made arrays of parts and tables, to the kernel's names. Throws SptError like `bindingOf`. */

@@ -8,8 +8,8 @@ import { listExtents } from '../../ir/formats/list-extents.ts'
 import { evaluate } from '../../ir/values/evaluate.ts'
 import { coordsOfDense, toCoords } from '../../storage/entries/stored-coords.ts'
 import type { FormatOperands } from '../../storage/format-operands.ts'
-import { storedValues, validateStored } from '../../storage/ready/validate.ts'
 import type { Tensor } from '../../storage/tensor.ts'
+import type { StoredArrays } from './ready/stored-arrays.ts'
 import { Random, randomCoords, seedFor } from './sources/random-tensors.ts'
 
 type GivenData = Pick<FormatOperands, 'lists' | 'sets'>
@@ -23,11 +23,12 @@ export function bindGiven(
   tensors: ReadonlyMap<string, Tensor>,
   params: Map<string, number>,
   extents: ReadonlyMap<string, number>,
+  stored: StoredArrays | null,
   seed: number | undefined,
 ): GivenData {
   const given = { lists: new Map<string, Int32Array>(), sets: new Map<string, readonly Int32Array[]>() }
   for (const { instance } of kernel.reformats) {
-    givenOperands({ instance, sizes: params, extents, seed }, (name) => tensors.get(name), given)
+    givenOperands({ instance, sizes: params, extents, stored, seed }, (name) => tensors.get(name), given)
     for (const [name, list] of given.lists) params.set(segmentsOf(name), list.length - 1)
   }
   return given
@@ -56,6 +57,7 @@ interface Wanted {
   readonly sizes: ReadonlyMap<string, number>
   /** By replaced axis, in coordinates. */
   readonly extents: ReadonlyMap<string, number>
+  readonly stored: StoredArrays | null
   /** Seed of random data for missing arguments; undefined if they are errors. */
   readonly seed?: number | undefined
 }
@@ -156,11 +158,11 @@ function setOf(wanted: Wanted, tensor: Tensor | undefined): readonly Int32Array[
   return columns
 }
 
-function setColumns({ instance, extents }: Wanted, tensor: Tensor): readonly Int32Array[] {
+function setColumns({ instance, extents, stored }: Wanted, tensor: Tensor): readonly Int32Array[] {
   if (tensor.kind === 'coords') return tensor.coords
   if (tensor.kind === 'dense') return coordsOfDense(tensor).coords
-  const storage = validateStored(instance.over, { extents }, tensor)
-  return toCoords(storage, storedValues(storage, tensor, 0), tensor.dtype).coords
+  const storage = stored!.validateStored(instance.over, { extents }, tensor)
+  return toCoords(storage, stored!.storedValues(storage, tensor, 0), tensor.dtype).coords
 }
 
 /** Returns random boundaries of segments with 1 to 8 elements. */

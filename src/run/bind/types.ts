@@ -1,7 +1,7 @@
 /** Types of bound inputs, and of the result of binding. */
 
 import type { Level } from '../../columns/stored-level.ts'
-import type { Kernel1 } from '../../ir/coordinates/stage1.ts'
+import type { Kernel1, Reformat } from '../../ir/coordinates/stage1.ts'
 import type { Storage } from '../../storage/storage.ts'
 import type { StorageReport } from '../../storage/storage-report.ts'
 import type { StoredTensor, Tensor, ValueArray } from '../../storage/tensor.ts'
@@ -105,6 +105,11 @@ export interface Bound {
   readonly buildTime: number
   /** Milliseconds spent generating random data. */
   readonly randomTime: number
-  /** Formats of the tensors, and their storage cost. */
-  readonly report: () => readonly TensorFormat[]
+  /** For `reportOf`; null if tensors reside elsewhere. */
+  readonly reported: {
+    readonly tables: ReadonlyMap<string, Int32Array>
+    /** Milliseconds per format, and per chain of levels by its last axis. */
+    readonly splitTimes: ReadonlyMap<Reformat, number>
+    readonly levelTimes: ReadonlyMap<string, number>
+  } | null
 }

@@ -9,7 +9,6 @@ import { evaluate } from '../../ir/values/evaluate.ts'
 import type { LaunchPlan } from '../../plan/launch-plan.ts'
 import type { ValueArray } from '../../storage/tensor.ts'
 import type { Bound } from '../bind/index.ts'
-import { expectedOf } from '../bind/results/reference-inputs.ts'
 
 const CODE = 'run/overflow'
 
@@ -104,9 +103,13 @@ export async function runError(
 }
 
 /** Returns the error. `run`: undefined if the data is not on the host. */
-function lostWrites(kernel: string, buffers: readonly string[], run: Run | undefined): SptError {
+async function lostWrites(
+  kernel: string,
+  buffers: readonly string[],
+  run: Run | undefined,
+): Promise<SptError> {
   const names = buffers.join(' and ')
-  const first = run && firstLost(run)
+  const first = run && (await firstLost(run))
   const found = first instanceof SptError ? first.diagnostics[0]! : null
   const dense = run?.source.axes.filter((a) => isDense(a)).map((a) => a.name) ?? []
   const areDense = (name: string): boolean =>
@@ -128,8 +131,9 @@ function lostWrites(kernel: string, buffers: readonly string[], run: Run | undef
  * The reference's error, or a text why no coordinate is known; null if the reference loses no write (for example because devices round
  * sums differently).
  */
-function firstLost({ source, bound, bytes }: Run): SptError | string | null {
+async function firstLost({ source, bound, bytes }: Run): Promise<SptError | string | null> {
   if (bytes > MOST_BYTES) return `it is looked for in tensors of up to ${MOST_BYTES / 2 ** 20} MiB`
+  const { expectedOf } = await import('../bind/results/reference-inputs.ts')
   try {
     expectedOf(source, bound, { visits: MOST_VISITS })
     return null

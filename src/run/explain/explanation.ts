@@ -23,7 +23,7 @@
  * removes or duplicates, and spills (the driver reports these as local memory).
  */
 import type { DeviceKind } from '../../runtime/device.ts'
-import type { UnorderedSum } from '../verify/verify.ts'
+import type { UnorderedSum } from '../verify/unordered-sums.ts'
 
 /** Accesses of a launch to one global array, in elements. */
 export interface ArrayTraffic {

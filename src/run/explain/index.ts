@@ -14,7 +14,7 @@ import { checkFacts, elementBytes, hasWideIndices, sharedBytesOf } from '../comp
 import { elements, mostElements } from '../execution/buffer-layout.ts'
 import type { Executable } from '../execution/execute.ts'
 import { checkRanges } from '../execution/index-ranges.ts'
-import { unorderedSums } from '../verify/verify.ts'
+import { unorderedSums } from '../verify/unordered-sums.ts'
 import { countLaunch, knownArrays } from './count.ts'
 import type {
   ArrayTraffic,

@@ -1,9 +1,9 @@
 /** Stored results of `spt calibrate`; files that are damaged or of another version are ignored. */
 
+import type { ModelledDevice } from '../../cost-model/learned/model.ts'
 import {
   type Calibration,
   isCalibration,
-  type ModelledDevice,
   setCalibrationReader,
   setModelReader,
 } from '../../cost-model/learned/trained-models.ts'

@@ -2,7 +2,7 @@
 import type { Kernel, KernelOrigin } from '../../api/kernels/kernel.ts'
 import { Space, type SpaceOrigin } from '../../api/kernels/space.ts'
 import { type Source, SptError } from '../../ast/diagnostics/diagnostic.ts'
-import type { CostModel } from '../../cost-model/learned/trained-models.ts'
+import type { CostModel } from '../../cost-model/learned/model.ts'
 import type { ModelData, Prediction, TransferableData } from '../../cost-model/prediction.ts'
 import { fromTransferable, predictTime } from '../../cost-model/prediction.ts'
 import { runOn } from '../../run/compile/compiled-program.ts'

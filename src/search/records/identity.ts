@@ -2,7 +2,7 @@
 
 import { createHash, type Hash } from 'node:crypto'
 import { isDeclared } from '../../api/inputs/bound-inputs.ts'
-import { randomInputs } from '../../api/inputs/small-data.ts'
+import { randomInputs } from '../../api/inputs/random-inputs.ts'
 import type { Kernel, TraceStep } from '../../api/kernels/kernel.ts'
 import { expectArgument, expectOptions, isRecord } from '../../ast/diagnostics/expect-argument.ts'
 import {

@@ -2,9 +2,8 @@
 
 import type { Coroutine } from '../../ast/work.ts'
 import type { Column, Frame } from '../../columns/column-engine.ts'
-import type { Proved } from '../../formats/proof/prove.ts'
 import { chainTo } from '../../ir/coordinates/axis.ts'
-import type { PartInstance } from '../../ir/formats/format.ts'
+import type { PartInstance, Proved } from '../../ir/formats/format.ts'
 import { type Context, type Part, remapCoordinates } from '../remapping/part-assembly.ts'
 import { makeStorage } from '../storage.ts'
 import { checkLevelProperty } from './level-property-checks.ts'

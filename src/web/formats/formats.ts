@@ -6,13 +6,15 @@
  * const { C } = await fn({ A: csr([m, n], indptr, indices, values), B: dense([n, d], features) })
  * ```
  */
+import { runSync } from '../../ast/work.ts'
 import type { Kernel1 } from '../../ir/coordinates/stage1.ts'
 import type { Dtype } from '../../ir/values/dtype.ts'
 import { readKernel } from '../../plan/binding-codecs.ts'
 import type { Plan } from '../../plan/schema.ts'
 import { callerTensors } from '../../run/bind/bind-plan.ts'
-import { type Bound, bindInputs } from '../../run/bind/index.ts'
+import { bindingSteps } from '../../run/bind/binding-steps.ts'
 import { buffersOf, readTensor } from '../../run/bind/results/gather-results.ts'
+import type { Bound } from '../../run/bind/types.ts'
 import type { CoordTensor, DenseTensor, Tensor, ValueArray } from '../../storage/tensor.ts'
 import type { Binding } from '../binding.ts'
 import { type InstantiateOptions, instantiate as instantiateArrays } from '../runtime.ts'
@@ -75,7 +77,7 @@ export async function instantiate(plan: Plan, options: InstantiateOptions = {}):
   const kernel = readKernel(plan)
   const outputs = callerTensors(kernel).filter((t) => t.first.role === 'out' || t.first.role === 'inout')
   const bind = async (inputs: TensorInputs): Promise<TensorBinding> => {
-    const bound = boundOf(kernel, inputs)
+    const bound = await boundOf(kernel, inputs)
     const known = new Set(
       [...plan.buffers, ...(plan.packed ?? []), ...plan.sizes, ...plan.scalars].map((x) => x.name),
     )
@@ -102,11 +104,15 @@ export async function instantiate(plan: Plan, options: InstantiateOptions = {}):
   return Object.assign(call, { bind, plan })
 }
 
-function boundOf(kernel: Kernel1, inputs: TensorInputs): Bound {
+async function boundOf(kernel: Kernel1, inputs: TensorInputs): Promise<Bound> {
   const tensors: Record<string, Tensor> = {}
   const params: Record<string, number> = {}
   for (const [name, value] of Object.entries(inputs))
     if (typeof value === 'object') tensors[name] = value
     else params[name] = Number(value)
-  return bindInputs(kernel, { tensors, params })
+  const hasArrays = Object.values(tensors).some((t) => t.kind === 'stored')
+  const { STORED_ARRAYS } = hasArrays
+    ? await import('../../run/bind/ready/stored-arrays.ts')
+    : { STORED_ARRAYS: null }
+  return runSync(bindingSteps(kernel, { tensors, params }, {}, STORED_ARRAYS))
 }

@@ -5,28 +5,18 @@ import { largest, Occurrences } from '../../../columns/key-columns.ts'
 import { provenance } from '../../../formats/proof/provenance.ts'
 import type { Buffer1, Kernel1, Reformat } from '../../../ir/coordinates/stage1.ts'
 import { additionalArrays } from '../../../ir/formats/format-tables.ts'
-import { getOrAdd } from '../../../ir/memoize.ts'
+import { getOrAdd, memoize } from '../../../ir/memoize.ts'
 import { DTYPE_BYTES } from '../../../ir/values/dtype.ts'
-import type { Storage } from '../../../storage/storage.ts'
 import { describe } from '../../../storage/storage-report.ts'
 import { callerTensors } from '../bind-plan.ts'
 import { distinctLists, type EntryList } from '../sources/entry-list.ts'
 import type { Bound, PartFormat, TensorFormat } from '../types.ts'
 
-interface ReportInput {
-  readonly kernel: Kernel1
-  readonly storages: ReadonlyMap<string, Storage>
-  readonly tables: ReadonlyMap<string, Int32Array>
-  readonly lists: readonly EntryList[]
-  readonly positions: Bound['positions']
-  /** Milliseconds per format (`splitTimes`), and per chain of levels by its last axis (`levelTimes`). */
-  readonly splitTimes: ReadonlyMap<Reformat, number>
-  readonly levelTimes: ReadonlyMap<string, number>
-}
-
-/** Returns the report of every tensor with a format. O(stored elements). */
-export function reportOf(input: ReportInput): TensorFormat[] {
-  const { kernel, storages, tables } = input
+/** Returns the report of every tensor with a format: the formats, and their storage cost. O(stored elements); cached. */
+export const reportOf = memoize((bound: Bound): readonly TensorFormat[] => {
+  const { kernel, storages, reported } = bound
+  if (!reported) return []
+  const { tables, splitTimes, levelTimes } = reported
   const counts = new Map<string, Counts>()
   return callerTensors(kernel).flatMap((t): TensorFormat[] => {
     const steps = stepsTo(
@@ -41,7 +31,7 @@ export function reportOf(input: ReportInput): TensorFormat[] {
       const { label, text, tableNames } = partOf(steps, b.axes)
       // Tensors with the same structure have the same counts.
       const structure = b.axes.join()
-      const { stored, rows } = getOrAdd(counts, structure, () => countsOf(b, input))
+      const { stored, rows } = getOrAdd(counts, structure, () => countsOf(b, bound))
       return {
         label,
         buffer: b.name,
@@ -59,8 +49,8 @@ export function reportOf(input: ReportInput): TensorFormat[] {
     })
     const sum = (of: (p: PartFormat) => number): number => parts.reduce((n, p) => n + of(p), 0)
     const times = [
-      ...steps.map((r) => input.splitTimes.get(r) ?? 0),
-      ...[...input.levelTimes].flatMap(([leaf, ms]) => (axes.has(leaf) ? [ms] : [])),
+      ...steps.map((r) => splitTimes.get(r) ?? 0),
+      ...[...levelTimes].flatMap(([leaf, ms]) => (axes.has(leaf) ? [ms] : [])),
     ]
     return [
       {
@@ -79,7 +69,7 @@ export function reportOf(input: ReportInput): TensorFormat[] {
       },
     ]
   })
-}
+})
 
 function stepsTo(kernel: Kernel1, buffers: readonly string[]): Reformat[] {
   const wanted = new Set(buffers)
@@ -112,7 +102,7 @@ interface Counts {
   readonly stored: number
 }
 
-function countsOf(b: Buffer1, { storages, lists, positions }: ReportInput): Counts {
+function countsOf(b: Buffer1, { storages, lists, positions }: Bound): Counts {
   const own = lists.filter((p) => p.isOver(b.axes))
   const { members } = distinctLists(own, b.axes)
   const occupied = new Occurrences(storages.get(b.name)!.size)

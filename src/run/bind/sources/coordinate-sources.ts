@@ -6,8 +6,6 @@ import { chainTo, hasWidth, isStored, type StoredAxis } from '../../../ir/coordi
 import type { Kernel1 } from '../../../ir/coordinates/stage1.ts'
 import { knownValue } from '../../../storage/build-storage.ts'
 import { coordsOfDense } from '../../../storage/entries/stored-coords.ts'
-import { elementsOf } from '../../../storage/ready/elements.ts'
-import { storedValues, validateStored } from '../../../storage/ready/validate.ts'
 import { checkCoords, type Storage, separatesDuplicates } from '../../../storage/storage.ts'
 import type { Repair, Tensor } from '../../../storage/tensor.ts'
 import {
@@ -20,6 +18,7 @@ import {
   storedAxis,
 } from '../bind-plan.ts'
 import { axesOfBinding } from '../binding-names.ts'
+import type { StoredArrays } from '../ready/stored-arrays.ts'
 import { EntryList, united } from './entry-list.ts'
 import { Random, randomCoords, randomDense, randomKind, randomValues, seedFor } from './random-tensors.ts'
 
@@ -38,6 +37,7 @@ export function sourceOf(
   name: string,
   tensor: Tensor,
   extents: ReadonlyMap<string, number>,
+  arrays: StoredArrays | null,
   known?: Storage,
 ): EntryList {
   const axes = axesOfBinding(kernel, name)
@@ -57,6 +57,7 @@ export function sourceOf(
     return new EntryList(name, axes, () => ({ columns: t.coords, tensor: t }))
   }
   const stored = axes.map((a) => relaxed(storedAxis(all, a), tensor.repair))
+  const { elementsOf, storedValues, validateStored } = arrays!
   const storage = known ?? validateStored(stored, { extents }, tensor, { name, fill })
   const t = elementsOf(storage, storedValues(storage, tensor, fill), tensor.dtype, fill)
   return new EntryList(name, axes, () => ({ columns: t.coords, tensor: t }))

@@ -5,10 +5,8 @@
 import { failWith } from '../../../ast/diagnostics/diagnostic.ts'
 import { type Coroutine, within } from '../../../ast/work.ts'
 import { allocate, concat, gather, withScratchPool } from '../../../columns/allocate.ts'
-import { provedOf } from '../../../formats/proof/prove.ts'
 import { isDense } from '../../../ir/coordinates/axis.ts'
 import type { Kernel1, Reformat } from '../../../ir/coordinates/stage1.ts'
-import type { Instance } from '../../../ir/formats/format.ts'
 import type { TypedArray } from '../../../ir/values/arrays.ts'
 import { setTrees } from '../../../storage/build-storage.ts'
 import { dependsOnValues, forEachPart } from '../../../storage/convert.ts'
@@ -109,7 +107,7 @@ function* reformat(
   const out: EntryList[] = []
   const [alone] = members.length === 1 ? members : []
   const asBound = alone?.order === 'ascending' && alone.axes.join() === from.join()
-  const remapped = yield* remapping(r.instance, union, values, known, asBound)
+  const remapped = yield* remapping(r, union, values, known, asBound)
   remapped.forEach((placed, k) => {
     const { entries } = placed
     for (const [name, table] of placed.tables) tables.set(name, table)
@@ -200,13 +198,13 @@ interface RemappedPart {
 
 /**
  * Each entry in its part, with coordinates there.
- * @param coords within `given.extents`: an array for each axis of `to.over`; only read
+ * @param coords within `given.extents`: an array for each axis of the instance's `over`; only read
  * @param entryValues `null`: a pattern, whose values are all 1
  * @param ascending entries are known to ascend, so that no two are equal
  * @throws SptError `format/overlap`, `format/leak`, `format/map-range`, `format/not-inverse`, `format/map-overflow`
  */
 export function remapping(
-  to: Instance,
+  { instance: to, proved }: Pick<Reformat, 'instance' | 'proved'>,
   coords: readonly Int32Array[],
   entryValues: EntryValues | null,
   given: FormatOperands,
@@ -221,10 +219,9 @@ export function remapping(
     tensor,
     to,
     options,
-    function* (part, _k, frame, context) {
+    function* (part, k, frame, context) {
       const { instance } = part
-      const proved = provedOf(instance, to.over)
-      const { coordinates, tables } = yield* remapCoordinates(frame, part, context, proved)
+      const { coordinates, tables } = yield* remapCoordinates(frame, part, context, proved[k]!)
       const columns = instance.order.map((name) => valuesOf(frame, coordinates.get(name)!))
       for (const c of columns) frame.keep(c)
       const entries = frame.entry as Int32Array | null

@@ -13,11 +13,11 @@ import { bindLevel } from '../../../levels/index.ts'
 import { buildStorage, sizesOfAxes } from '../../../storage/build-storage.ts'
 import { type Entry, locate, scatterValues } from '../../../storage/entries/locate.ts'
 import type { FormatOperands } from '../../../storage/format-operands.ts'
-import { validateStored } from '../../../storage/ready/validate.ts'
 import type { Storage } from '../../../storage/storage.ts'
 import { extentOf, makeLazyStorage, makeStorage, separatesDuplicates } from '../../../storage/storage.ts'
 import { gatherValues, type StoredTensor, type ValueArray } from '../../../storage/tensor.ts'
 import { bindPlan, callerTensor, elementOf, type LevelStep, storedAxis } from '../bind-plan.ts'
+import type { StoredArrays } from '../ready/stored-arrays.ts'
 import type { Bound, Elsewhere } from '../types.ts'
 import { checkDistinct, distinctLists, type EntryList, united } from './entry-list.ts'
 
@@ -39,6 +39,7 @@ export function assembleStructure(
   ready: ReadonlyMap<string, StoredTensor>,
   given: ReadonlyMap<string, Level>,
   operands: FormatOperands,
+  stored: StoredArrays | null,
 ): Structure {
   const plan = bindPlan(kernel)
   const axis = (name: string): StoredAxis => storedAxis(plan.axes, name)
@@ -150,7 +151,7 @@ export function assembleStructure(
   for (const [name, tensor] of ready) {
     const { fill } = kernel.buffers.find((b) => b.name === name)!
     const part = !callerTensor(kernel, name)?.asDeclared
-    const storage = validateStored(plan.layouts.get(name)!, sizes, tensor, { name, fill, part })
+    const storage = stored!.validateStored(plan.layouts.get(name)!, sizes, tensor, { name, fill, part })
     storages.set(name, storage)
     adopt(storage.levels)
   }

@@ -12,6 +12,7 @@ import { failAs } from '../../../ast/diagnostics/diagnostic.ts'
 import { isRecord } from '../../../ast/diagnostics/expect-argument.ts'
 import { orList } from '../../../ast/diagnostics/suggest.ts'
 import { instantiate } from '../../../formats/instance/instantiate.ts'
+import { provedOf } from '../../../formats/proof/prove.ts'
 import {
   denseAxis,
   hasHoles,
@@ -95,6 +96,7 @@ function applyAs(shared: Kernel1, step: AsStep): Kernel1 {
     format: instance.text,
     from: over,
     instance,
+    proved: instance.parts.map((p) => provedOf(p.instance, instance.over)),
     source: buffer.name,
     buffers: [...buffers.values()].map((b) => ({
       name: b.buffer.name,

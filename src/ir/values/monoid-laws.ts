@@ -2,10 +2,8 @@
  * Laws of reducers: schedules regroup and reorder combines, so a reducer that is not associative and commutative with
  * an identity would change results.
  */
-import type { Expr } from '../../ir/expressions/expr.ts'
-import type { Monoid } from '../../ir/values/monoid.ts'
-import type { Cell } from '../tensors/cells.ts'
-import { compileExpr } from './bounded.ts'
+import { unrounded } from './evaluate.ts'
+import type { Monoid } from './monoid.ts'
 
 /** Values of the components of an operand. */
 type Operand = readonly number[]
@@ -20,7 +18,7 @@ export interface MonoidLaws {
 
 export function monoidLaws(m: Monoid): MonoidLaws {
   const combine = evaluator(m)
-  const identity = m.identity.map(numberOf)
+  const identity = m.identity.map((e) => unrounded(e)(new Map()))
   return {
     combine,
     violation(a, b, c) {
@@ -59,19 +57,10 @@ const isClose = (x: Operand, y: Operand, operands: readonly Operand[]): boolean 
   })
 
 function evaluator(m: Monoid): (a: Operand, b: Operand) => Operand {
-  const cells = new Map<string, Cell>([...m.left, ...m.right].map((v) => [v.name, { v: 0 }]))
-  const results = m.result.map((e) => compileExpr(e, { cells, open: [] }, EMPTY_CONTEXT))
+  const results = m.result.map(unrounded)
+  const names = [...m.left, ...m.right].map((v) => v.name)
   return (a, b) => {
-    m.left.forEach((v, k) => {
-      cells.get(v.name)!.v = a[k]!
-    })
-    m.right.forEach((v, k) => {
-      cells.get(v.name)!.v = b[k]!
-    })
-    return results.map((r) => r())
+    const values = new Map([...a, ...b].map((v, k) => [names[k]!, v]))
+    return results.map((r) => r(values))
   }
 }
-
-const EMPTY_CONTEXT = { axes: new Map(), levels: new Map(), tensors: new Map(), undecidedDepth: { v: 0 } }
-
-const numberOf = (e: Expr): number => compileExpr(e, { cells: new Map(), open: [] }, EMPTY_CONTEXT)()
