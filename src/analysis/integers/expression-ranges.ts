@@ -43,12 +43,18 @@ export interface Scope {
   readonly bounds: ReadonlyMap<string, Bounds>
   readonly memo: Map<Expr, Ranged>
   readonly seen: Set<string>
+  /** Number of conditions of enclosing selects that narrow ranges. */
+  readonly depth: number
 }
 
-export const scopeOf = (bounds: Scope['bounds'] = new Map()): Scope => ({
+/** Maximum depth of a scope: a shared expression is computed again under each combination of conditions around it. */
+const MAX_DEPTH = 4
+
+export const scopeOf = (bounds: Scope['bounds'] = new Map(), depth = 0): Scope => ({
   bounds,
   memo: new Map(),
   seen: new Set(),
+  depth,
 })
 
 /** A range, and the parts of the expression that must be checked, in order. */
@@ -128,8 +134,8 @@ export function rangesIn(params: readonly Param[], all: readonly Buffer[]) {
       }
     }
     const operands =
-      e.kind === 'select'
-        ? [of(e.cond, scope), of(e.then, where(e.cond, scope)), of(e.else, scope)]
+      e.kind === 'select' && scope.depth < MAX_DEPTH
+        ? [of(e.cond, scope), of(e.then, where(e.cond, scope, scope.depth + 1)), of(e.else, scope)]
         : children(e).map((x) => of(x, scope))
     const overs = [...oversOf(operands), ...overWords(e, operands)]
     const exact = symbolicIntervalOf(e, operands, (x) => defined(x))
@@ -194,7 +200,7 @@ export function rangesIn(params: readonly Param[], all: readonly Buffer[]) {
       overs: range.overs,
     }
   }
-  const where = (cond: Expr, scope: Scope): Scope => {
+  const where = (cond: Expr, scope: Scope, depth = scope.depth): Scope => {
     const bounds = new Map(scope.bounds)
     let narrower = false
     const say = (e: Expr, { lo, hi }: Bounds): void => {
@@ -245,7 +251,7 @@ export function rangesIn(params: readonly Param[], all: readonly Buffer[]) {
       }
     }
     read(cond)
-    return narrower ? scopeOf(bounds) : scope
+    return narrower ? scopeOf(bounds, depth) : scope
   }
   return { lets, name, iterate, hold, of, where }
 }
