@@ -1,5 +1,6 @@
 /** Imports of plans: `./x.spt?plan&kernel=product&schedule=gpu(8,32)&target=webgpu`. */
 import { basename, relative } from 'node:path'
+import { checkSums, sumsOf } from '../api/built/unordered-sums.ts'
 import { argumentsOf, parseScheduleCall } from '../api/kernels/schedule-call.ts'
 import type { SptProgram } from '../api/programs/program.ts'
 import { failWith } from '../ast/diagnostics/diagnostic.ts'
@@ -9,9 +10,9 @@ import { writePlan } from '../plan/write.ts'
 import { planOn, runOn } from '../run/compile/compiled-program.ts'
 import { describedDevice } from '../run/compile/device-limits.ts'
 
-const OPTIONS = ['plan', 'kernel', 'schedule', 'target', 'formats'] as const
+const OPTIONS = ['plan', 'kernel', 'schedule', 'target', 'formats', 'deterministic'] as const
 /** Options without a value. */
-const FLAGS = ['plan', 'formats']
+const FLAGS = ['plan', 'formats', 'deterministic']
 
 /** An import of a plan. */
 export interface PlanRequest {
@@ -22,6 +23,8 @@ export interface PlanRequest {
   readonly target: 'webgpu' | 'cpu'
   /** The plan can convert tensors: `sparsetile/runtime/formats`. */
   readonly formats: boolean
+  /** Without schedules that add floats in no fixed order. */
+  readonly deterministic: boolean
 }
 
 export const isPlanImport = (specifier: string): boolean => /\.spt\?(?:[^#]*&)?plan(?:[=&]|$)/.test(specifier)
@@ -47,7 +50,7 @@ export function planRequest(specifier: string): PlanRequest {
             : undefined
   if (wrong !== undefined)
     failWith('import/plan', `the import '${specifier}' ${wrong}`, {
-      expected: '?plan&kernel=NAME&schedule=NAME(1,2)&target=webgpu (or cpu), and &formats',
+      expected: '?plan&kernel=NAME&schedule=NAME(1,2)&target=webgpu (or cpu), &formats and &deterministic',
     })
   return {
     file,
@@ -55,6 +58,7 @@ export function planRequest(specifier: string): PlanRequest {
     schedule: params.get('schedule') ?? undefined,
     target: target as 'webgpu' | 'cpu',
     formats: params.has('formats'),
+    deterministic: params.has('deterministic'),
   }
 }
 
@@ -80,7 +84,7 @@ export async function compilePlan(request: PlanRequest): Promise<CompiledPlan> {
 /** The plan of a request in a loaded program. @throws SptError */
 export async function planIn(
   program: SptProgram,
-  { file, kernel: name, schedule, target }: PlanRequest,
+  { file, kernel: name, schedule, target, deterministic }: PlanRequest,
 ): Promise<Plan | PlanFamily> {
   const sameName = basename(file, '.spt').replaceAll('-', '_')
   const source = program.kernel(name ?? (program.kernels.includes(sameName) ? sameName : undefined))
@@ -95,9 +99,10 @@ export async function planIn(
   const device = describedDevice(target, FEATURES[target])
   if (call && source.dispatches.includes(call.name)) {
     const { familyOf } = await import('../search/choice/distil.ts')
-    const family = await familyOf(scheduled, device, {})
+    const family = await familyOf(scheduled, device, {}, deterministic)
     return { ...family, plans: family.plans.map(withRelativePlaces) }
   }
+  if (deterministic) checkSums(source.name, sumsOf(scheduled, device))
   const { compilation } = runOn<typeof scheduled>(scheduled, target)
   return withRelativePlaces(writePlan(planOn(device, compilation, { sources: program.sources })))
 }

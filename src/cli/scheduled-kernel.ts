@@ -205,7 +205,11 @@ export class KernelRequest {
 
   /** The kernel under the schedule that the requested choice, or `auto`, selects. */
   async select(context: SelectionContext, inputs: SelectionInputs): Promise<ScheduledKernel> {
-    const { kernel, selection } = await this.dispatched.choose(context, ...flatInputs(inputs))
+    const [values, options] = flatInputs(inputs)
+    const { kernel, selection } = await this.dispatched.choose(context, values, {
+      ...options,
+      deterministic: this.call.flag('deterministic'),
+    })
     return { kernel, schedule: selection.text, selection }
   }
 

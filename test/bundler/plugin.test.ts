@@ -179,6 +179,7 @@ describe('mistakes are errors of the bundler', () => {
       schedule: 'gpu(8,32)',
       target: 'webgpu',
       formats: false,
+      deterministic: false,
     })
     expect(() => planRequest('./x.spt?plan&kernl=k')).toThrow(SptError)
   })

@@ -18,9 +18,13 @@ readPackaged(packagedFormatsNamed)
 const pages = readdirSync(INDEX).map((name) => readFileSync(INDEX + name, 'utf8'))
 const headings = pages.flatMap((page) => [...page.matchAll(/^## (.*)$/gm)].map((m) => m[1]!))
 const areas = new Set(headings.map((code) => code.split('/')[0]!))
-const source = readdirSync('src', { recursive: true, encoding: 'utf8' })
+/** The folders that the package is made from. */
+const source = ['src', 'bench/families']
+  .flatMap((folder) =>
+    readdirSync(folder, { recursive: true, encoding: 'utf8' }).map((f) => `${folder}/${f}`),
+  )
   .filter((f) => f.endsWith('.ts'))
-  .map((f) => readFileSync(`src/${f}`, 'utf8').replace(/\/\*[\s\S]*?\*\/|^\s*\/\/.*$/gm, ''))
+  .map((f) => readFileSync(f, 'utf8').replace(/\/\*[\s\S]*?\*\/|^\s*\/\/.*$/gm, ''))
   .join('\n')
 const literals = [
   ...source.matchAll(

@@ -24,14 +24,19 @@ export function sumsText([first, ...others]: readonly UnorderedSum[]): string {
   return `${launch} updates ${buffer} by \`${reducer}\` in no fixed order${more}`
 }
 
-/** Throws SptError `choose/unordered-sum` if a sum of the compiled kernel has no fixed order. */
+/** Throws SptError `choose/unordered-sum` if there is a sum without a fixed order. */
+export function checkSums(kernel: string, sums: readonly UnorderedSum[]): void {
+  if (sums.length > 0)
+    failAs('choose/unordered-sum', {
+      message: `the result of kernel ${kernel} is not deterministic: ${sumsText(sums)}`,
+      expected: 'a schedule without atomic updates of floats',
+      hint: 'name another schedule, apply parallel(), or leave out `deterministic`',
+    })
+}
+
+/** Throws like `checkSums`, after releasing the compiled kernel. */
 export function checkOrdered(code: CompiledCode): CompiledCode {
-  const sums = code.unorderedSums
-  if (sums.length === 0) return code
-  code.release()
-  return failAs('choose/unordered-sum', {
-    message: `the result of kernel ${code.name} is not deterministic: ${sumsText(sums)}`,
-    expected: 'a schedule without atomic updates of floats',
-    hint: 'name another schedule, apply parallel(), or leave out `deterministic`',
-  })
+  if (code.unorderedSums.length > 0) code.release()
+  checkSums(code.name, code.unorderedSums)
+  return code
 }

@@ -176,7 +176,11 @@ export class Kernel extends SteppedKernel<Kernel> {
    * Selects a schedule of the open dispatch for a device or a kind of device, and returns the kernel under it.
    * @throws SptError `choose/…`, `bind/…`
    */
-  async choose(on: SelectionContext, inputs: Inputs, options: SelectionOptions = {}): Promise<Variant> {
+  async choose(
+    on: SelectionContext,
+    inputs: Inputs,
+    options: SelectionOptions & Pick<BuildOptions, 'deterministic'> = {},
+  ): Promise<Variant> {
     const { open } = this
     if (!open)
       return failWith('choose/decided', `the schedule of ${this.name} has no open decisions`, {
@@ -185,8 +189,9 @@ export class Kernel extends SteppedKernel<Kernel> {
         hint: 'call build(device)',
       })
     kindOf(on)
-    const given = namedInputs('choose', inputs, options, ['resident'])
-    const selector = new Selector(new Family(on as Device, open), given)
+    const { deterministic = false, ...others } = options
+    const given = namedInputs('choose', inputs, others, ['resident'])
+    const selector = new Selector(new Family(on as Device, { ...open, deterministic }), given)
     await selector.fetch()
     const { schedule, selection } = selector.select()
     return { kernel: schedule as Kernel, selection }

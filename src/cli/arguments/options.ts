@@ -113,6 +113,12 @@ export const SELECTION_SIZES: OptionSpec = {
   repeats: true,
 }
 
+/** Equal inputs give equal bits in every run. */
+export const DETERMINISTIC: OptionSpec = {
+  flags: '--deterministic',
+  about: 'Reject schedules that add floats in no fixed order, and do not select them',
+}
+
 /** Options of commands that load programs: permissions of untrusted programs. */
 export const TRUST: readonly OptionSpec[] = [
   {

@@ -1,5 +1,7 @@
 import { stat } from 'node:fs/promises'
 import { extname, join } from 'node:path'
+import { checkSums, sumsOf } from '../../api/built/unordered-sums.ts'
+import type { Kernel } from '../../api/kernels/kernel.ts'
 import type { SptProgram } from '../../api/programs/program.ts'
 import { escapeLine } from '../../ast/diagnostics/render.ts'
 import { orList } from '../../ast/diagnostics/suggest.ts'
@@ -20,6 +22,7 @@ import type { CommandSpec } from '../arguments/command.ts'
 import {
   BIND,
   checkSelectionInputs,
+  DETERMINISTIC,
   DEVICE_PROPERTIES,
   KERNEL,
   SELECTION_OPTIONS,
@@ -56,6 +59,7 @@ export const emit: CommandSpec = {
     { ...BIND, about: 'Data of a buffer or an axis, for automatic selection' },
     SELECTION_SIZES,
     ...DEVICE_PROPERTIES,
+    DETERMINISTIC,
     {
       flags: '--out <PATH>',
       about: 'A file (name with an extension), or a folder for one file per module',
@@ -89,6 +93,8 @@ export const emit: CommandSpec = {
       return call.reject('--device is for --target plan', { expected: `--target plan --device ${device}` })
     const target = isPlan ? targetOf({ kind: device ?? 'cpu' }) : asked
     const { scheduleDevice, parallel, lowering, extension } = TARGETS[target]
+    const deterministic = call.flag('deterministic')
+    const on = describedDevice(isPlan ? (device ?? 'cpu') : scheduleDevice, new Set(call.many('feature')))
     const isSelecting = ['schedule', ...SELECTION_OPTIONS].some((o) => call.flag(o))
     const work = async (
       request: KernelRequest,
@@ -103,10 +109,9 @@ export const emit: CommandSpec = {
       const isWithoutData =
         paths.size + numbers.size === 0 && Object.keys(sizes.statistics ?? {}).length === 0
       if (isPlan && !fixed && isWithoutData) {
-        const on = describedDevice(device ?? 'cpu', new Set(call.many('feature')))
         const { familyOf } = await import('../../search/choice/distil.ts')
         const { params: _, statistics: __, ...facts } = sizes
-        const family = await familyOf(request.dispatched, on, facts)
+        const family = await familyOf(request.dispatched, on, facts, deterministic)
         return { program, texts: [{ name: family.kernel, text: `${printPlan(family)}\n` }] }
       }
       const scheduled = fixed ?? (await request.select(scheduleDevice, inputs))
@@ -118,8 +123,8 @@ export const emit: CommandSpec = {
       reportRejectedDefault(call, scheduled)
       return withForm(kernel, availableForms, (k, forms) => {
         const emitted = parallel ? k.parallel() : k.sequential()
+        if (deterministic) checkSums(k.name, sumsOf<Kernel>(k, on))
         if (isPlan) {
-          const on = describedDevice(device ?? 'cpu', new Set(call.many('feature')))
           const plan = planOn(on, emitted.compilation, { sources: program.sources, wide: call.flag('wide') })
           return {
             program,

@@ -23,7 +23,7 @@ import { runOn } from '../../run/compile/compiled-program.ts'
 import type { Verification } from '../../run/verify/verify.ts'
 import type { DeviceKind } from '../../runtime/device.ts'
 import type { Call, CommandSpec } from '../arguments/command.ts'
-import { BIND, DEVICE, KERNEL, SCHEDULE, SEED, SIZE, TRUST } from '../arguments/options.ts'
+import { BIND, DETERMINISTIC, DEVICE, KERNEL, SCHEDULE, SEED, SIZE, TRUST } from '../arguments/options.ts'
 import { type Form, formsOn } from '../forms.ts'
 import { EXIT } from '../output/failure.ts'
 import { size } from '../output/figures.ts'
@@ -50,6 +50,7 @@ export const run: CommandSpec = {
     BIND,
     SIZE,
     DEVICE,
+    DETERMINISTIC,
     { flags: '--verify', about: 'Compare every output with the reference; exit 1 on a difference' },
     { flags: '--repeat <N>', about: `Number of timed runs, after a warm-up (default: ${DEFAULT_REPEAT})` },
     SEED,
@@ -80,6 +81,7 @@ export const run: CommandSpec = {
     if (call.args.length === 0)
       return call.reject('FILE is missing', { expected: 'a .spt file, or --plan FILE' })
     const kind = call.choice('device', DEVICE_KINDS) ?? 'cpu'
+    const deterministic = call.flag('deterministic')
     const repeat = call.integer('repeat', 1, MAX_REPEAT) ?? DEFAULT_REPEAT
     const { files, seed } = bindOptions(call)
     const params = sizeOptions(call)
@@ -105,7 +107,7 @@ export const run: CommandSpec = {
       const { used: executed, compiled } = await request.withFallback(scheduled, async (s) => {
         lower(s.kernel, kind)
         timer.begin('compile')
-        return { used: s, compiled: (await buildDefault(s.kernel, device)).built }
+        return { used: s, compiled: (await buildDefault(s.kernel, device, { deterministic })).built }
       })
       const stage1 = compiled.compilation.kernel
       const inputs = { ...earlyInputs, tensors: formatInputsFor(stage1, tensors, request.formatData) }

@@ -155,17 +155,18 @@ export async function distil(
 
 /**
  * The dispatch of a kernel as a family of plans, distilled if schedules depend on data. Throws SptError as `distil` and `familyPlan`.
- * `facts`: properties that a described device does not have.
+ * `facts`: properties that a described device does not have. `deterministic`: without schedules that add floats in no fixed order.
  */
 export async function familyOf(
   kernel: Kernel,
   on: DeviceProperties,
   facts: DeviceFacts,
+  deterministic = false,
 ): Promise<PlanFamily> {
   const planOf = ({ open }: Kernel): PlanFamily => {
     if (!open)
       return failWith('choose/decided', `the schedule of ${kernel.name} has no open decisions`, DISPATCH)
-    return familyPlan(open, on, facts)
+    return familyPlan({ ...open, deterministic }, on, facts)
   }
   const plan = resultOrError(() => planOf(kernel))
   if (!(plan instanceof SptError)) return plan
