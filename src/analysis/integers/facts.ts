@@ -4,7 +4,7 @@
  * are assumed not to wrap; sums and products of data may wrap (`ranges.ts`).
  */
 
-import { conjuncts, type Expr } from '../../ir/expressions/expr.ts'
+import { conjuncts, type Expr, int } from '../../ir/expressions/expr.ts'
 import { perExpr, readsSome } from '../../ir/expressions/expr-tree.ts'
 import { keyOf, sameExpr } from '../../ir/expressions/structural-equality.ts'
 import { buffersByName } from '../../ir/statements/definitions.ts'
@@ -46,6 +46,8 @@ export class Facts implements Bounds, FormPremises {
   /** Sums that are known to be non-negative. */
   readonly assumptions: readonly Linear[]
   readonly #tables: Map<string, Table>
+  /** Values of conditions, by their keys. */
+  readonly #decided: Map<string, boolean>
   // Caches, which each new fact clears.
   #forms: ((e: Expr) => Linear) | undefined
   #registers: ((e: Expr) => Register) | undefined
@@ -62,6 +64,7 @@ export class Facts implements Bounds, FormPremises {
     this.#coordinates = new Set(around ? around.#coordinates : [])
     this.assumptions = [...(around?.assumptions ?? []), ...assumptions]
     this.#tables = new Map(around?.tables)
+    this.#decided = new Map(around ? around.#decided : [])
   }
 
   get ofSizes(): readonly Fact[] {
@@ -105,10 +108,19 @@ export class Facts implements Bounds, FormPremises {
    */
   holds(cond: Expr, written: ReadonlySet<string> = new Set()): void {
     for (const c of conjuncts(cond)) {
-      if (c.kind !== 'binary' || !isWord(c.a.dtype) || readsSome(c, written)) continue
+      if (readsSome(c, written)) continue
+      this.#decided.set(keyOf(c), true)
+      if (c.kind !== 'binary' || !isWord(c.a.dtype)) continue
       if (c.op === 'lt') this.isBelow(c.a, c.b)
       if (c.op === 'ge' && c.b.kind === 'const' && c.b.value >= 0) this.atLeast(c.a, c.b.value)
     }
+  }
+
+  /** Adds a condition that does not hold in this scope. */
+  fails(cond: Expr): void {
+    this.#decided.set(keyOf(cond), false)
+    if (cond.kind === 'binary' && cond.op === 'lt' && cond.a.kind === 'const' && isWord(cond.a.dtype))
+      this.isBelow(cond.b, int(cond.a.value + 1))
   }
 
   /** Adds `e < end`. */
@@ -255,6 +267,11 @@ export class Facts implements Bounds, FormPremises {
       // 0 <= e < ceildiv(X, c) implies that X is positive, so ceildiv(X, c) <= X.
       return tilings(x).length > 0 && tileSize(x, end) !== undefined && this.nonNegative(e)
     })
+  }
+
+  /** Returns the value of a condition that was added; undefined for other conditions. */
+  decided(cond: Expr): boolean | undefined {
+    return this.#decided.get(keyOf(cond))
   }
 
   implies(cond: Expr): boolean {

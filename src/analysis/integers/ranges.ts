@@ -85,8 +85,6 @@ const overLoops =
 
 export const rangesOver = (loops: Extents): ((e: Expr) => Interval) => rangesBy(overLoops(loops))
 
-export const registersOver = (loops: Extents): ((e: Expr) => Register) => registersBy(overLoops(loops))
-
 export function rangesBy(known: KnownRegister): (e: Expr) => Interval {
   const registers = registersBy(known)
   return (e) => registers(e).range

@@ -9,7 +9,7 @@ import { type Bindings, type Pattern, rulesOf } from '../../ir/expressions/patte
 import { hasWrappingTerms } from '../../ir/expressions/wrapping-values.ts'
 import { mapSame, reuseIfSame } from '../../ir/lists.ts'
 import { writesOf } from '../../ir/statements/accesses.ts'
-import type { For, If, Stmt } from '../../ir/statements/loops.ts'
+import type { For, Stmt } from '../../ir/statements/loops.ts'
 import { type Body, bodiesOf, mapExprs, stmt, withBodies } from '../../ir/statements/tree.ts'
 import { isWord } from '../../ir/values/dtype.ts'
 import { isCompare } from '../../ir/values/math.ts'
@@ -50,6 +50,8 @@ const matching = rulesOf(CONDITION_RULES)
 function simplifierUnder(facts: Facts): (e: Expr) => Expr {
   const memo = new Map<Expr, Expr>()
   const simplified = (e: Expr): Expr | undefined => {
+    const value = e.dtype === 'bool' ? facts.decided(e) : undefined
+    if (value !== undefined) return bool(value)
     if (e.kind !== 'binary' || !isCompare(e.op)) return undefined
     for (const { rule, found } of matching(e)) {
       const simpler = rule.to(found, facts, e)
@@ -61,43 +63,44 @@ function simplifierUnder(facts: Facts): (e: Expr) => Expr {
 }
 
 /**
- * Returns the body with simplified guards, branches and selections, without branches that are never taken. Loops add
- * their extents to the facts, and a branch adds the facts about sizes that its condition implies.
+ * Returns the facts in the nested lists of a statement: a loop adds its extent, and a branch adds the facts about sizes
+ * that its condition implies.
+ */
+export function nestedFacts(s: Stmt, facts: Facts): (list: number) => Facts {
+  if (s.kind === 'if') return (list) => (list === 0 ? facts.where(s.cond) : facts)
+  if (s.kind !== 'for') return () => facts
+  const inside = facts.child()
+  // The extent is computed once, before the loop.
+  if (!readsMemory(s.extent) || !readsSome(s.extent, writesOf(s.body)))
+    inside.coordinate(variable(s.var), s.extent)
+  return () => inside
+}
+
+/**
+ * Returns the body with simplified guards, branches and selections, without branches that are never taken, loops that
+ * never run, and statements that become empty.
  */
 export function simplifyUnder(body: Body, facts: Facts): Body {
   const simplify = simplifierUnder(facts)
-  const out = body.flatMap((s): Body => {
+  const out = body.flatMap((old): Body => {
+    const inside = nestedFacts(old, facts)
+    const nested = bodiesOf(old).map((b, list) => simplifyUnder(b, inside(list)))
+    const isEmptied = nested.length > 0 && nested.every((b, k) => b.length === 0 && bodiesOf(old)[k] !== b)
+    if (isEmptied) return []
+    const s = withBodies(old, nested)
     if (s.kind === 'for') {
-      const inside = facts.child()
-      // The extent is computed once, before the loop.
-      if (!readsMemory(s.extent) || !readsSome(s.extent, writesOf(s.body)))
-        inside.coordinate(variable(s.var), s.extent)
-      const simpler = mapSame(s.guards, simplifierUnder(inside))
+      const { hi, knownHi } = facts.range(s.extent)
+      if (knownHi && hi <= 0) return []
+      const simpler = mapSame(s.guards, simplifierUnder(inside(0)))
       const guards = simpler.some(isTrue) ? simpler.filter((g) => !isTrue(g)) : simpler
       const extent = simplify(s.extent)
-      const next = withBodies(s, [simplifyUnder(s.body, inside)])
-      return [
-        guards === s.guards && extent === s.extent ? next : stmt<Stmt>({ ...next, extent, guards } as For),
-      ]
+      return [guards === s.guards && extent === s.extent ? s : stmt<For>({ ...s, extent, guards })]
     }
-    if (s.kind !== 'if')
-      return [
-        mapExprs(
-          withBodies(
-            s,
-            bodiesOf(s).map((b) => simplifyUnder(b, facts)),
-          ),
-          simplify,
-        ),
-      ]
-    const cond = simplify(s.cond)
-    const then = simplifyUnder(s.then, facts.where(cond))
-    const otherwise = simplifyUnder(s.else, facts)
-    if (isTrue(cond)) return then
+    const simpler = mapExprs(s, simplify)
+    if (simpler.kind !== 'if' || simpler.cond.kind !== 'const') return [simpler]
+    if (isTrue(simpler.cond)) return simpler.then
     // A write that is never made is reported as lost.
-    if (cond.kind === 'const' && s.absent === undefined) return otherwise
-    const same = cond === s.cond && then === s.then && otherwise === s.else
-    return [same ? s : stmt<If>({ ...s, cond, then, else: otherwise })]
+    return simpler.absent === undefined ? simpler.else : [simpler]
   })
   return reuseIfSame(body, out)
 }

@@ -16,17 +16,19 @@ export const bodyAt = (loop: For, value: Expr, names: FreshNames): Body =>
   copyStatements(loop.body, names, new Map([[loop.var, value]]))
 
 /**
- * A copy of statements with fresh names for their loops, lets and allocations, and with variables replaced by `values`.
- * Every statement is a new object, because statements are looked up by identity.
+ * A copy of statements with fresh names for their loops, lets and allocations that `isRenamed` accepts, and with
+ * variables replaced by `values`. Every statement is a new object, because statements are looked up by identity.
  */
 export function copyStatements(
   statements: Body,
   names: FreshNames,
   values: ReadonlyMap<string, Expr> = new Map(),
+  isRenamed: (name: string) => boolean = () => true,
 ): Body {
-  const rename = new Map([...boundVarsOf(statements)].map((v) => [v, names.fresh(v)]))
-  const body = renameBound(statements, rename, { values, copy: true })
-  return renameBuffers(body, new Map([...allocations(body).keys()].map((name) => [name, names.fresh(name)])))
+  const renamed = (bound: Iterable<string>): ReadonlyMap<string, string> =>
+    new Map([...bound].filter(isRenamed).map((v) => [v, names.fresh(v)]))
+  const body = renameBound(statements, renamed(boundVarsOf(statements)), { values, copy: true })
+  return renameBuffers(body, renamed(allocations(body).keys()))
 }
 
 /**

@@ -20,7 +20,8 @@ import {
   whenAll,
 } from '../../ir/statements/statement-builders.ts'
 import { rewriteStmts, withBody } from '../../ir/statements/tree.ts'
-import { indexesArrays, isShared } from '../specialise/loop-specialisation.ts'
+import { isShared } from '../memory/cooperative-copies.ts'
+import { indexesArrays } from '../specialise/specialise.ts'
 
 const BITS = 32
 

@@ -11,6 +11,7 @@ import { substitute } from '../../ir/expressions/expr-tree.ts'
 import { mapSame } from '../../ir/lists.ts'
 import { accessesOf } from '../../ir/statements/accesses.ts'
 import { allocatedNames, substituteStmts } from '../../ir/statements/bindings.ts'
+import { loopsOf } from '../../ir/statements/definitions.ts'
 import type { For, Kernel2, Stmt, Store } from '../../ir/statements/loops.ts'
 import { forLoop, whenAll } from '../../ir/statements/statement-builders.ts'
 import { type Body, mapBodies, someStmt, withBody } from '../../ir/statements/tree.ts'
@@ -61,6 +62,10 @@ export const sharesWork = (body: Body): boolean =>
   someStmt(body, (s) =>
     s.kind === 'alloc' ? s.buffer.scope === 'shared' : s.kind === 'for' && s.cooperative === true,
   )
+
+/** Returns true if the loop contains bound loops, shared memory or cooperative loops. */
+export const isShared = (loop: For): boolean =>
+  sharesWork([loop]) || loopsOf([loop]).some((l) => l.mode.kind === 'bind')
 
 /**
  * Returns true for a loop or store that only writes shared memory declared outside of it, and that no thread axis is bound in. Shared
