@@ -4,7 +4,7 @@
  * without elements, shape). Nothing here is read from a file, so that figures can be made again anywhere.
  */
 
-import { permutation as shuffled } from '../src/run/bind/sources/random-tensors.ts'
+import { type Random, permutation as shuffled } from '../src/run/bind/sources/random-tensors.ts'
 import { Edges, type Family, type Pattern, skewed } from './families/edges.ts'
 import { arrow, kmer, prunedWide, shortWide, supernodes, userItem } from './families/extremes.ts'
 import {
@@ -17,7 +17,7 @@ import {
   road,
   smallWorld,
 } from './families/graphs.ts'
-import { generateMember } from './families/matrix-family.ts'
+import { generateMember, type MatrixFamily } from './families/matrix-family.ts'
 import { constraints, documents, stencil, triangular } from './families/tables.ts'
 
 const uniform = (degree: number): Family => ({
@@ -186,6 +186,8 @@ export const FAMILIES: Readonly<Record<string, Family>> = {
   'short-wide': shortWide(470, 0.02),
   supernodes: supernodes(5, 40, 24),
 }
+
+export type { Family, MatrixFamily, Pattern, Random }
 
 /**
  * A member of a family: `road`, `road:100000` (about so many rows), `road:100000:7` (the seed).

@@ -22,6 +22,7 @@ export { CellOutput, display, type MimeBundle } from './notebook/display.ts'
 export { Figure, picture } from './notebook/figure.ts'
 export { comparison, parts, storage } from './notebook/formats.ts'
 export { type TuneReportOptions, tuneReport } from './notebook/report/index.ts'
+export type { Studies, StudyTrial } from './notebook/studies.ts'
 export { best, type ConvergenceOptions, convergence, outcomes, predictions } from './notebook/studies.ts'
 export { type Row, type TableOptions, table } from './notebook/table.ts'
 export type { Language } from './notebook/texts.ts'
@@ -33,3 +34,4 @@ export {
   pareto,
   paretoFront,
 } from './notebook/tradeoffs.ts'
+export type { MeasurePair, WeighedTrial } from './notebook/tradeoffs.ts'

@@ -6,17 +6,30 @@ export type { CalibratedKernel, Calibration } from './cost-model/learned/trained
 export { useCostModel } from './cost-model/learned/trained-models.ts'
 export { type CalibrateOptions, calibrate } from './search/calibrate/index.ts'
 export { type TrainedModel, type Training, trainOnRecords } from './search/calibrate/train.ts'
+export type { Condition, Measure } from './search/choice/conditions.ts'
 export { type DistilOptions, distil } from './search/choice/distil.ts'
+export type {
+  Generalisation,
+  GeneraliseOptions,
+  JudgedRules,
+  Loss,
+  Verdict,
+} from './search/choice/generalise.ts'
+export type { DispatchText, GrowOptions, Rule, Tree } from './search/choice/rules.ts'
 export type { StoredRule } from './search/choice/table-text.ts'
 export { dispatchTable, type FoundRules, staleChoices } from './search/choice/table-text.ts'
+export type { ThreadOptions } from './search/evaluate/evaluation-threads.ts'
+export type { EvaluatorOptions } from './search/evaluate/evaluator.ts'
 export {
   type AbsentLibrary,
   type LibraryRoutine,
   type LibraryRoutines,
   libraryRoutines,
 } from './search/evaluate/library-routines.ts'
+export type { MeasuringOptions } from './search/evaluate/test-bench.ts'
 export { type SearchResult, type StopReason, search } from './search/loop/search.ts'
 export type { SearchOptions, SearchProgress } from './search/loop/search-options.ts'
+export type { SearchTally, WrongResult } from './search/loop/tally.ts'
 export { deviceKey, type LockOptions, withDeviceLock } from './search/measuring/device-lock.ts'
 export type { Drift } from './search/measuring/drift.ts'
 export { prepareReference } from './search/measuring/drift.ts'
@@ -26,7 +39,7 @@ export {
   measureRounds,
 } from './search/measuring/measure-rounds.ts'
 export { summarizeSamples } from './search/measuring/median-interval.ts'
-export type { ExitReason, RoundsResult } from './search/measuring/rounds.ts'
+export type { ExitReason, RoundsOptions, RoundsResult } from './search/measuring/rounds.ts'
 export {
   costModel,
   costPrior,
@@ -35,6 +48,7 @@ export {
   type PriorOptions,
   predictor,
 } from './search/ranking/cost-model.ts'
+export type { Predict } from './search/ranking/origin.ts'
 export * from './search/records/index.ts'
 export { type Decisions, type KernelTransform, space } from './search/spaces/function-space.ts'
 export {
@@ -58,10 +72,15 @@ export { STRATEGIES } from './search/strategies/index.ts'
 export * from './search/studies/index.ts'
 export { scheduleText, typescriptText } from './search/text.ts'
 export type { LibraryTrial, LibraryTrials } from './search/tune/alternatives.ts'
-export type { TuneCase } from './search/tune/cases/case-study.ts'
+export type { CaseOptions, CaseSearchResult, TuneCase } from './search/tune/cases/case-study.ts'
 export { type TuneAllOptions, type TuneAllProgress, tuneAll } from './search/tune/cases/tune-all.ts'
 export type { TuneAllResult, TunedCandidate, TunedCase } from './search/tune/cases/tune-all-result.ts'
 export type { Confirmation } from './search/tune/finals/finals.ts'
+export type {
+  KernelExplanation,
+  MeasuredFinal,
+  Recommendation,
+} from './search/tune/finals/last-comparison.ts'
 export {
   type Finalist,
   type TunedTrial,
@@ -70,5 +89,7 @@ export {
   type TuneResult,
   tune,
 } from './search/tune/index.ts'
+export type { QueueOptions } from './search/tune/remote-evaluator.ts'
+export type { PointFacts } from './search/tune/session.ts'
 export type { TuneSubject } from './search/tune/tune-options.ts'
 export type * from './search/types.ts'

@@ -56,9 +56,9 @@ const isTrials = (trials: unknown): boolean =>
 export const checkTrials = (trials: readonly Trial[]): void =>
   expectArgument(isTrials(trials), 'trials', trials, 'a list of trials: those of a search')
 
-type Studies = readonly StudyTrial[] | Readonly<Record<string, readonly StudyTrial[]>>
+export type Studies = readonly StudyTrial[] | Readonly<Record<string, readonly StudyTrial[]>>
 /** A trial; results of `tune` also have the seconds since the start of the search and the time in milliseconds since 1970. */
-type StudyTrial = Trial & { readonly seconds?: number | undefined; readonly time?: number | undefined }
+export type StudyTrial = Trial & { readonly seconds?: number | undefined; readonly time?: number | undefined }
 const isList = (studies: Studies): studies is readonly StudyTrial[] => Array.isArray(studies)
 
 export interface ConvergenceOptions {

@@ -20,11 +20,11 @@ const MEASURES = {
   ms: (t) => (t.outcome.status === 'measured' ? t.outcome.timing.median : undefined),
   bytes: (t) => t.bytes,
   relativeError: (t) => t.relativeError,
-} as const satisfies Readonly<Record<string, Measure>>
+} as const satisfies Readonly<Record<ParetoMeasure, Measure>>
 const LABELS = { ms: 'milliseconds', bytes: 'bytes on the device', relativeError: 'relative error' } as const
 
-export type ParetoMeasure = keyof typeof MEASURES
-type MeasurePair = readonly [ParetoMeasure, ParetoMeasure]
+export type ParetoMeasure = 'ms' | 'bytes' | 'relativeError'
+export type MeasurePair = readonly [ParetoMeasure, ParetoMeasure]
 
 export interface ParetoOptions {
   /** The two quantities to minimise, horizontal then vertical; default: `['ms', 'bytes']`. */

@@ -17,21 +17,19 @@ import { failWith } from './plan-error.ts'
 /** Arrays by buffer name. */
 export type Outputs = Record<string, TypedArray>
 
-type Name<T> = string & keyof T
-
 export interface Binding<I = Inputs, O = Outputs, A = Outputs> {
   /** Sizes and scalars, including those that were inferred. */
   readonly sizes: Readonly<Record<string, number>>
   /** Executes the plan once. @throws PlanError `run/lost-writes`, `run/overflow`, `device/lost` */
   run(): Promise<void>
   /** Copies new values of an input before it returns; the length stays. @throws PlanError `bind/…` */
-  set<N extends Name<I> & Name<A>>(name: N, values: A[N]): void
+  set<N extends string & keyof I & keyof A>(name: N, values: A[N]): void
   /** The elements of a buffer, such as an output, or the counts of a format that is built at run time. */
-  get<N extends Name<A>>(name: N): Promise<A[N]>
+  get<N extends string & keyof A>(name: N): Promise<A[N]>
   /** All outputs, by name. */
   outputs(): Promise<O>
   /** The device memory of a buffer (WebGPU), valid until `free`. */
-  buffer(name: Name<A>): GPUBuffer
+  buffer(name: string & keyof A): GPUBuffer
   /** Records the plan into your own encoder (WebGPU). Lost writes and overflows are then not checked. */
   record(encoder: GPUCommandEncoder): void
   free(): void

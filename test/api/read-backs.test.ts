@@ -1,6 +1,6 @@
 /** Read-backs one at a time: what comes while one is under way is read after it, the latest of several alone. */
 import { expect, test } from 'vitest'
-import { SparsityReadback } from '../../src/api/dispatch/measurements.ts'
+import { SparsityReadback } from '../../src/api/dispatch/last-run.ts'
 
 /** A read-back that ends when it is told to. */
 function held(name: string, log: string[]) {

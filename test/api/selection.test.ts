@@ -1,7 +1,7 @@
 /** Schedules that are chosen by what runs find: the newest coverage decides, and nothing is compiled or allocated twice. */
 import fc from 'fast-check'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { FillRatioTimes } from '../../src/api/dispatch/branches.ts'
+import { FillRatioTimes } from '../../src/api/dispatch/prepared-schedule.ts'
 import type { Binding, Built, Device, SptProgram } from '../../src/node.ts'
 import { dense, devices, load } from '../../src/node.ts'
 import { createNodeWebGpu } from '../../src/runtime/webgpu/node.ts'

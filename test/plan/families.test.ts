@@ -1,7 +1,7 @@
 /** Families of plans: written as JSON, loaded, and selected by sizes and statistics as the dispatch selects. */
 import fc from 'fast-check'
 import { afterAll, describe, expect, test, vi } from 'vitest'
-import { SptError } from '../../src/ast/diagnostics/diagnostic.ts'
+import { SptError, valueOrError } from '../../src/ast/diagnostics/diagnostic.ts'
 import {
   coords,
   type Device,
@@ -15,6 +15,7 @@ import {
 import type { PlanFamily } from '../../src/plan/schema.ts'
 import { distil } from '../../src/search/choice/distil.ts'
 import { Folder, spt } from '../cli/support.ts'
+import { KERNELS, LIVE } from '../properties/live-gen.ts'
 
 const PROGRAM = `
 import "sparsetile/kernels/formats.spt"
@@ -226,6 +227,27 @@ test('a dispatch that depends on data is not a family, and a distilled one is', 
         'tiled(2)',
       ]).toContain(chosen.selection!.text)
     }
+  }
+  await cpu.dispose()
+})
+
+test('fill ratios that only runs measure have no family: the error names schedules to write', async () => {
+  const cpu = await devices.cpu()
+  const text = `${LIVE.panels.text}
+${KERNELS.left}
+schedule product.live { A as panels(2, 2) live in place }
+schedule product.plain { split mul.j by 2 }
+schedule product.auto choose { when (fill_ratio(A, panels(2, 2)) < 0.5) live otherwise plain }`
+  const kernel = (await load(text)).kernel().schedule('auto')
+  const built = await kernel.build(cpu)
+  const inputs = [{ tensors: { A: dense([4, 4], new Float32Array(16)) }, params: { k: 2 } }]
+  for (const work of [async () => built.plan, () => distil(kernel, cpu, { inputs })]) {
+    const error = await valueOrError<unknown>(work)
+    expect(error instanceof SptError && error.diagnostics[0]).toMatchObject({
+      code: 'choose/open',
+      message: 'product.auto is not a family of plans: each run measures fill_ratio(A, panels(2, 2))',
+      hint: "write the plan of one schedule: live, plain (--schedule 'live' on the command line)",
+    })
   }
   await cpu.dispose()
 })

@@ -17,8 +17,8 @@ import { DISPOSE } from '../../runtime/dispose.ts'
 import type { Measurement, MeasureOptions } from '../../runtime/measure.ts'
 import type { Tensor } from '../../storage/tensor.ts'
 import type { Selection } from '../dispatch/dispatch-conditions.ts'
-import { Dispatcher } from '../dispatch/dispatcher.ts'
-import type { RunSelection } from '../dispatch/measurements.ts'
+import type { RunSelection } from '../dispatch/last-run.ts'
+import { Runs } from '../dispatch/runs.ts'
 import { checkDevice, expectArgument, expectName, expectOptions } from '../inputs/argument-checks.ts'
 import { updateOf } from '../inputs/bound-inputs.ts'
 import type { Inputs } from '../inputs/flat-inputs.ts'
@@ -45,7 +45,7 @@ export async function createBinding(
 ): Promise<Binding> {
   const { program, source } = compiled
   const executable = await Executable.create(program, bound, { source, ...origin }, work)
-  return new Binding(Dispatcher.fixed(compiled, executable, selection))
+  return new Binding(Runs.fixed(compiled, executable, selection))
 }
 
 /**
@@ -53,21 +53,21 @@ export async function createBinding(
  * a failed call does not stop later ones. Launches of a graph are queued at once, so await earlier calls first.
  */
 export class Binding extends ErrorSources {
-  readonly #dispatcher: Dispatcher
+  readonly #runs: Runs
   readonly #turns = new Turns()
 
   /** @internal */
-  constructor(dispatcher: Dispatcher) {
+  constructor(runs: Runs) {
     super()
-    this.#dispatcher = dispatcher
-    const { code, executable } = dispatcher
+    this.#runs = runs
+    const { code, executable } = runs
     for (const t of executable.chained.values()) t.joins(this.#turns)
     leakDetector?.watch(this, code.name, code.device, executable.bytes)
   }
 
   /** @internal Code of the schedule; with dispatch at run time, that of the latest run. */
   get code(): CompiledCode {
-    return this.#dispatcher.code
+    return this.#runs.code
   }
 
   get sources(): Sources {
@@ -81,12 +81,12 @@ export class Binding extends ErrorSources {
   }
 
   get #within(): Executable {
-    return this.#dispatcher.executable
+    return this.#runs.executable
   }
 
   /** Selected schedule and the reason; `null` without a dispatch. With dispatch at run time, that of the latest run. */
   get selection(): RunSelection | null {
-    return this.#dispatcher.selection
+    return this.#runs.selection
   }
 
   /** True if equal inputs give bitwise equal outputs in every run under this schedule (it has no unordered sums). */
@@ -96,16 +96,16 @@ export class Binding extends ErrorSources {
 
   /** Resolves when all measured fill ratios of earlier runs have been read back from the device. */
   awaitMeasurements(): Promise<void> {
-    return this.#turns.take(() => this.#dispatcher.awaitMeasurements())
+    return this.#turns.take(() => this.#runs.awaitMeasurements())
   }
 
   /** Compiles the schedules for fill ratios 0 and 1, so that no run waits for the compiler. */
   precompile(): Promise<void> {
-    return this.#turns.take(() => this.#dispatcher.precompile())
+    return this.#turns.take(() => this.#runs.precompile())
   }
 
   #running<T>(work: (e: Executable) => Promise<T>, timesOf?: (done: T) => readonly number[]): Promise<T> {
-    return this.#turns.take(() => this.#dispatcher.run(work, timesOf))
+    return this.#turns.take(() => this.#runs.run(work, timesOf))
   }
 
   /**
@@ -128,7 +128,7 @@ export class Binding extends ErrorSources {
     expectName('an input', name)
     checkWritable(this.#within, name)
     const update = updateOf(this.executable.bound.kernel, name, values)
-    return this.#turns.take(() => this.#dispatcher.write(name, update))
+    return this.#turns.take(() => this.#runs.write(name, update))
   }
 
   /** Runs all launches; resolves when they have finished. */
@@ -199,7 +199,7 @@ export class Binding extends ErrorSources {
    */
   output(name: string): ResidentDense {
     expectBuffer(this.code.source, name)
-    return this.#dispatcher.owner.output(name, this.#turns)
+    return this.#runs.owner.output(name, this.#turns)
   }
 
   /** Reads the outputs, by name, like `get`. */
@@ -248,13 +248,13 @@ export class Binding extends ErrorSources {
   async rebuild(device: Device): Promise<Binding> {
     checkDevice(device)
     checkRebuildable(this.#within, device)
-    return this.#turns.take(async () => new Binding(await this.#dispatcher.rebuilt(device)))
+    return this.#turns.take(async () => new Binding(await this.#runs.rebuilt(device)))
   }
 
   /** Frees the memory at once; pending calls fail with `device/freed-buffer`. */
   free(): void {
     leakDetector?.forget(this)
-    this.#dispatcher.free()
+    this.#runs.free()
     this.#turns.leave()
   }
 

@@ -12,8 +12,8 @@ import { DISPOSE } from '../../runtime/dispose.ts'
 import type { Tensor } from '../../storage/tensor.ts'
 import type { SelectionInputs } from '../dispatch/device-facts.ts'
 import type { Selection } from '../dispatch/dispatch-conditions.ts'
-import { Dispatcher } from '../dispatch/dispatcher.ts'
 import { familyPlan } from '../dispatch/family-plan.ts'
+import { Runs } from '../dispatch/runs.ts'
 import { type Schedules, withRejected } from '../dispatch/schedules.ts'
 import { Selector } from '../dispatch/selector.ts'
 import { expectInputs, expectRecord, valuesIn } from '../inputs/bound-inputs.ts'
@@ -134,11 +134,10 @@ export class Built extends Callable<
     const selector = this.#selector(inputs)
     const fetching = selector.fetch()
     if (fetching) await fetching
-    if (selector.isOpenAlways)
-      return this.#selecting(selector, () => selector.select(), selector.isMeasuredFirst)
+    if (selector.isOpenAlways) return this.#selecting(selector)
     return firstAccepted(selector.candidates(), async (candidate, rejected) => {
       const { selection, label } = candidate
-      if (selector.isOpen(selection)) return this.#selecting(selector, () => candidate, false)
+      if (selector.isOpen(selection)) return this.#selecting(selector, candidate)
       const bound = await work.run(bindingSteps(candidate))
       const code = await work.wait(candidate.compile())
       return createBinding(code, bound, withRejected(selection, label, rejected, bound.kernel), {}, work)
@@ -157,9 +156,9 @@ export class Built extends Callable<
   }
 
   /** A binding whose runs select a schedule. */
-  async #selecting(selector: Selector, first: () => Candidate, isMeasuredFirst: boolean): Promise<Binding> {
+  async #selecting(selector: Selector, first?: Candidate): Promise<Binding> {
     selector.draw()
-    return new Binding(await Dispatcher.create(selector, first, isMeasuredFirst))
+    return new Binding(await Runs.create(selector, first))
   }
 
   /** Frees the code on the device; pending calls fail with `device/released-module`. */

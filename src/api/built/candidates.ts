@@ -24,8 +24,6 @@ export interface Candidate {
   inputs(): RunInputs
   /** Compiles the schedule, for the device of the family or another one. */
   compile(device?: Device): Promise<CompiledCode>
-  /** Data that are bound already; otherwise the inputs are converted to the formats of the schedule. */
-  readonly bound?: () => Bound
 }
 
 /** Compiled code as the only schedule. */
@@ -53,7 +51,6 @@ export const textOf = ({ selection }: Candidate): string => selection?.text ?? '
 
 /** Binds the inputs in the formats of the schedule. Throws SptError `bind/…`, `format/…`. */
 export function* bindingSteps(c: Candidate): Coroutine<Bound> {
-  if (c.bound) return c.bound()
   // `compile` reports errors of lowering.
   const plan = resultOrError(() => planOf(c))
   const on = plan instanceof SptError ? null : { device: c.device, plan }

@@ -1,18 +1,20 @@
 /**
- * Facts for the conditions of dispatches and search spaces before any run: sizes and properties of the device, and statistics of the
- * bound data. Runs add `measurements.ts`.
+ * Facts for the conditions of dispatches and search spaces: one interface, with an implementation for each source. `size-facts.ts`: sizes
+ * and properties of the device. `statistics.ts`: statistics of the bound data. `last-run.ts`: measurements by runs.
  */
 import { byName } from '../../ast/by-name.ts'
 import { failWith } from '../../ast/diagnostics/diagnostic.ts'
 import type { Kernel1 } from '../../ir/coordinates/stage1.ts'
+import type { Var } from '../../ir/expressions/expr.ts'
 import { agreedSizes } from '../../run/bind/sizes/bound-sizes.ts'
 import { expectArgument, isRecord } from '../inputs/argument-checks.ts'
-import { declaredOf, expectInputs, expectRecord, type RunInputs, valuesIn } from '../inputs/bound-inputs.ts'
+import { declaredOf, expectInputs, expectRecord, valuesIn } from '../inputs/bound-inputs.ts'
 import { besideDeclared, type DeclaredInputs } from '../inputs/format-input-binding.ts'
 import { checkResident } from '../resident/resident-check.ts'
-import type { DeviceFacts, SelectionContext, SelectionInputs } from './device-facts.ts'
+import type { SelectionContext, SelectionInputs } from './device-facts.ts'
 import { checkDeviceFacts, deviceAnswer } from './device-facts.ts'
 import type { Branching, Lookup } from './dispatch-conditions.ts'
+import { SizeFacts } from './size-facts.ts'
 import { Statistics } from './statistics.ts'
 
 /** Facts about data and device that a dispatch or a space uses. */
@@ -21,73 +23,77 @@ type QueriedFacts = Pick<Branching, 'kernel' | 'name' | 'statistics' | 'device'>
 /** The auto-scheduler has no conditions. */
 const NOTHING: QueriedFacts = { kernel: '', name: 'auto', statistics: new Map(), device: new Map() }
 
-export class Facts {
-  readonly statistics: Statistics
-  /** Values to bind; bare arrays have the shapes of their tensors. */
-  readonly inputs: RunInputs
-  /** Checked values that the kernel declares. */
-  readonly values: ReturnType<typeof valuesIn>
-  readonly #queried: QueriedFacts
-  readonly #on: SelectionContext
-  readonly #device: DeviceFacts
+/** Facts of one source. */
+export interface Facts {
+  /** The value of a name in conditions; Booleans are 0 and 1. Undefined if another source has the name. Throws SptError of an unknown value. */
+  value(variable: Var): number | undefined
+}
 
-  /**
-   * `queried`: `null` for the auto-scheduler. `used`: lists and sets that formats take; the scheduled kernel checks these.
-   * Throws SptError `api/argument`, `choose/unknown-name`, `choose/unknown-feature`, and as `valuesIn`.
-   */
-  constructor(
-    queried: QueriedFacts | null,
-    source: Kernel1,
-    on: SelectionContext,
-    given: SelectionInputs,
-    used: DeclaredInputs,
-  ) {
-    expectRecord(given)
-    const { resident = {}, statistics = {}, capability, processors, features, ...inputs } = given
-    expectInputs(inputs)
-    const { tensors = {} } = inputs
-    expectArgument(isRecord(resident), 'resident', resident, 'resident tensors by name')
-    for (const [name, t] of Object.entries(resident)) checkResident(t, `resident tensor ${name}`)
-    this.#queried = queried ?? NOTHING
-    this.#on = on
-    this.#device = { capability, processors, features }
-    checkDeviceFacts(this.#device, this.#queried.device.values())
-    const there = declaredOf(source, resident, used)
-    // Arrays without a shape get sizes from the shapes of resident tensors, which are not sizes that the caller gave.
-    const sizes = Object.fromEntries(agreedSizes(source, Object.entries(there), {}))
-    const params = isRecord(inputs.params ?? {}) ? { ...sizes, ...inputs.params } : inputs.params
-    const declared = { ...inputs, ...(params && { params }), tensors: declaredOf(source, tensors, used) }
-    const values = valuesIn(source, queried ? declared : { ...declared, statistics })
-    const own = Object.entries(values.params).filter(([name]) => Object.hasOwn(inputs.params ?? {}, name))
-    this.values = { ...values, params: byName(own) }
-    this.inputs = { ...inputs, tensors: { ...tensors, ...this.values.tensors } }
-    this.statistics = new Statistics(source, {
-      ...this.values,
-      by: `${'conditions' in this.#queried ? 'space' : 'schedule'} ${this.#queried.name}`,
-      resident: there,
-      statistics: callerStatistics(this.#queried, statistics),
-      beside: besideDeclared(source, tensors, used),
-    })
-  }
-
-  get sizes(): ReadonlyMap<string, number> {
-    return this.statistics.sizes
-  }
-
-  /**
-   * Returns the value of a statistic, device property or size. Throws SptError `choose/unknown-…`.
-   * @param found - Statistics measured by runs, by name, which replace others
-   */
-  lookup(found?: ReadonlyMap<string, number>): Lookup {
-    const { device, statistics } = this.#queried
-    return (variable) => {
-      const measured = found?.get(variable.name)
-      if (measured !== undefined) return measured
-      const property = device.get(variable.name)
-      if (property) return deviceAnswer(this.#on, this.#device, property, variable)
-      const statistic = statistics.get(variable.name)
-      return statistic ? this.statistics.of(statistic, variable) : this.statistics.size(variable.name)
+/** Evaluates names by the first source that has them; others are sizes. */
+export const lookupIn =
+  (sources: readonly Facts[], sizes: SizeFacts): Lookup =>
+  (variable) => {
+    for (const facts of sources) {
+      const value = facts.value(variable)
+      if (value !== undefined) return value
     }
+    return sizes.value(variable)
+  }
+
+/** Facts that are given as numbers. */
+export const givenFacts = (values: ReadonlyMap<string, number>): Facts => ({
+  value: ({ name }) => values.get(name),
+})
+
+/** All fill ratios as `ratio`, except that of `one`, which is 0. */
+export const equalRatios = (live: ReadonlyMap<string, unknown>, ratio: number, one?: string): Facts =>
+  givenFacts(new Map([...live.keys()].map((name) => [name, name === one ? 0 : ratio])))
+
+/**
+ * Checks inputs, and returns values to bind (bare arrays have the shapes of their tensors), those that the kernel declares, and the facts
+ * that are known before a run. `queried`: `null` for the auto-scheduler. `used`: lists and sets that formats take; the scheduled kernel checks these.
+ * Throws SptError `api/argument`, `choose/unknown-name`, `choose/unknown-feature`, and as `valuesIn`.
+ */
+export function inputFacts(
+  queried: QueriedFacts | null,
+  source: Kernel1,
+  on: SelectionContext,
+  given: SelectionInputs,
+  used: DeclaredInputs,
+) {
+  expectRecord(given)
+  const { resident = {}, statistics = {}, capability, processors, features, ...inputs } = given
+  expectInputs(inputs)
+  const { tensors = {} } = inputs
+  expectArgument(isRecord(resident), 'resident', resident, 'resident tensors by name')
+  for (const [name, t] of Object.entries(resident)) checkResident(t, `resident tensor ${name}`)
+  const query = queried ?? NOTHING
+  const device = { capability, processors, features }
+  checkDeviceFacts(device, query.device.values())
+  const there = declaredOf(source, resident, used)
+  // Arrays without a shape get sizes from the shapes of resident tensors, which are not sizes that the caller gave.
+  const agreed = Object.fromEntries(agreedSizes(source, Object.entries(there), {}))
+  const params = isRecord(inputs.params ?? {}) ? { ...agreed, ...inputs.params } : inputs.params
+  const declared = { ...inputs, ...(params && { params }), tensors: declaredOf(source, tensors, used) }
+  const all = valuesIn(source, queried ? declared : { ...declared, statistics })
+  const own = Object.entries(all.params).filter(([name]) => Object.hasOwn(inputs.params ?? {}, name))
+  const values = { ...all, params: byName(own) }
+  const bound = {
+    ...values,
+    by: `${'conditions' in query ? 'space' : 'schedule'} ${query.name}`,
+    resident: there,
+    statistics: callerStatistics(query, statistics),
+    beside: besideDeclared(source, tensors, used),
+  }
+  const sizes = new SizeFacts(source, bound, (v) => {
+    const question = query.device.get(v.name)
+    return question && deviceAnswer(on, device, question, v)
+  })
+  return {
+    values,
+    inputs: { ...inputs, tensors: { ...tensors, ...values.tensors } },
+    sizes,
+    statistics: new Statistics(source, bound, sizes, query.statistics),
   }
 }
 

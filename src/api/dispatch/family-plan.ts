@@ -86,9 +86,25 @@ export function closedSchedule(
   return sumsOf<AnyKernel>(schedule, on).length === 0 ? schedule : null
 }
 
+/** Throws SptError `choose/open` if conditions that may hold on the device depend on fill ratios, which only runs measure. */
+export function rejectLive({ choice, text }: DispatchCall, branches: readonly ClosedBranch[]): void {
+  const used = new Set(branches.flatMap((b) => b.conditions.flatMap((e) => [...freeVars(e)])))
+  const live = [...choice.statistics].find(([name, s]) => s.kind === 'fill_ratio' && s.live && used.has(name))
+  const calls = [...new Set(branches.flatMap((b) => b.calls.map((c) => c.text)))]
+  if (live)
+    failWith(
+      'choose/open',
+      `${choice.kernel}.${text} is not a family of plans: each run measures ${live[0]}`,
+      {
+        expected: 'conditions over sizes and statistics of the inputs',
+        hint: `write the plan of one schedule: ${calls.join(', ')} (--schedule '${calls[0]}' on the command line)`,
+      },
+    )
+}
+
 /**
- * Returns a dispatch as a family of plans. Throws SptError as `closedSchedule`, and `choose/open` if schedules or their arguments depend on data, if there are more than
- * `MOST_PLANS`, or if a condition depends on runs.
+ * Returns a dispatch as a family of plans. Throws SptError as `closedSchedule` and `rejectLive`, and `choose/open` if schedules or their
+ * arguments depend on data, or if there are more than `MOST_PLANS`.
  */
 export function familyPlan(dispatch: Dispatch, on: DeviceProperties, given?: DeviceFacts): PlanFamily {
   const { choice, text, source } = dispatch
@@ -97,7 +113,9 @@ export function familyPlan(dispatch: Dispatch, on: DeviceProperties, given?: Dev
       expected: `at most ${MOST_PLANS} schedules with known arguments`,
       hint: `distil the dispatch: distil(kernel, device) of sparsetile/search`,
     })
-  const branches = closedBranches(dispatch, on, given).flatMap(({ conditions, calls: [call, ...others] }) => {
+  const closed = closedBranches(dispatch, on, given)
+  rejectLive(dispatch, closed)
+  const branches = closed.flatMap(({ conditions, calls: [call, ...others] }) => {
     if (others.length > 0) open('`fastest { … }` compares predictions on data')
     if (call!.open) open(`${printExpr1(call!.open)} depends on data`)
     const schedule = closedSchedule(dispatch, on, call!)
@@ -111,8 +129,7 @@ export function familyPlan(dispatch: Dispatch, on: DeviceProperties, given?: Dev
     if (!used.has(name)) continue
     if (s.kind === 'nnz') statistics.set(name, { kind: s.kind, of: s.tensor })
     else if (s.kind !== 'fill_ratio') statistics.set(name, { kind: s.kind, of: s.axis })
-    else if (!s.live) statistics.set(name, { kind: s.kind, of: s.tensor, format: formatOf(s) })
-    else open(`conditions depend on ${name} of the last run`)
+    else statistics.set(name, { kind: s.kind, of: s.tensor, format: formatOf(s) })
   }
   const texts = [...schedules.keys()]
   return writeFamily({

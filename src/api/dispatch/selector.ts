@@ -16,10 +16,10 @@ import { declaredOf, type RunInputs, valuesIn } from '../inputs/bound-inputs.ts'
 import { besideDeclared, type DeclaredInputs, formatInputsFor } from '../inputs/format-input-binding.ts'
 import { randomInputs } from '../inputs/random-inputs.ts'
 import { residentStructure } from '../resident/resident-binding.ts'
-import type { LiveRatios } from './branches.ts'
 import { kindOf, modelFor, type SelectionInputs } from './device-facts.ts'
 import { type Decision, decide, type Selection } from './dispatch-conditions.ts'
-import { Facts } from './facts.ts'
+import { equalRatios, type Facts, inputFacts, lookupIn } from './facts.ts'
+import type { LiveRatios } from './prepared-schedule.ts'
 import {
   type AnyKernel,
   type Automatic,
@@ -36,16 +36,13 @@ interface Selected extends Pick<Candidate, 'schedule'> {
   readonly selection: Selection
 }
 
-/**
- * Selects schedules of a family for the inputs of one binding. The facts come from sizes and the device, from statistics of the inputs
- * (`statistics.ts`), and from the latest runs (`measurements.ts`).
- */
+/** Selects schedules of a family for the inputs of one binding, by facts of three sources: sizes, statistics, and the last run. */
 export class Selector {
   readonly #family: Family
   readonly #given: SelectionInputs
   readonly #used: DeclaredInputs
   /** Throws SptError `api/argument`, `choose/unknown-name`, `choose/unknown-feature`. */
-  readonly #facts: () => Facts
+  readonly #facts: () => ReturnType<typeof inputFacts>
   /** Sparse tensors, resident and bound, if schedules are compared on resident ones; otherwise undefined. */
   #structure: Record<string, Tensor> | undefined
   /** The inputs with random tensors, if these are generated for all schedules together. */
@@ -59,7 +56,7 @@ export class Selector {
     this.#family = family
     this.#given = given
     this.#used = dispatch?.used ?? new Map()
-    this.#facts = lazy(() => new Facts(dispatch?.choice ?? null, source, device, given, this.#used))
+    this.#facts = lazy(() => inputFacts(dispatch?.choice ?? null, source, device, given, this.#used))
     this.live = new Map(
       [...(dispatch?.choice.statistics ?? [])].flatMap(([name, s]) =>
         s.kind === 'fill_ratio' && s.live ? [[name, s]] : [],
@@ -67,6 +64,7 @@ export class Selector {
     )
   }
 
+  /** Names of the fill ratios that only runs can measure. */
   get unknown(): ReadonlySet<string> {
     return this.#facts().statistics.unknown
   }
@@ -78,9 +76,8 @@ export class Selector {
     const facts = this.#accepted(() => this.#facts())
     const own = Object.entries(declaredOf(source, this.#given.resident, this.#used))
     if (own.length === 0) return undefined
-    const { statistics, branches } =
-      schedules.kind === 'dispatch' ? schedules.choice : { statistics: new Map(), branches: null }
-    return facts?.statistics.download(statistics).then(async () => {
+    const branches = schedules.kind === 'dispatch' ? schedules.choice.branches : null
+    return facts?.statistics.download().then(async () => {
       if (branches && !(branches.some((b) => b.calls.length > 1) && modelFor(device))) return
       this.#structure = this.#sparse()
       // Arrays of a format with several parts are not over the kernel's axes.
@@ -127,27 +124,24 @@ export class Selector {
 
   /**
    * Selects a schedule of a dispatch. Throws SptError `choose/…`, `bind/…` for data of statistics, `schedule/…` for an illegal step.
-   * @param found - Statistics measured by earlier runs, by name
+   * @param runs - Facts of runs, which replace others
    * @param passed - Schedule calls that the selection skips
    */
-  select(
-    found?: ReadonlyMap<string, number>,
-    passed?: ReadonlySet<string>,
-  ): Candidate & Pick<Selected, 'selection'> {
-    const { schedule, selection } = this.#selected(found, passed)
+  select(runs: readonly Facts[] = [], passed?: ReadonlySet<string>): Candidate & Pick<Selected, 'selection'> {
+    const { schedule, selection } = this.#selected(runs, passed)
     const candidate = this.#family.candidate(schedule, selection, selection.text, () =>
       this.#inputsOf(candidate),
     )
     return { ...candidate, selection }
   }
 
-  #selected(found?: ReadonlyMap<string, number>, passed?: ReadonlySet<string>): Selected {
+  #selected(runs: readonly Facts[], passed?: ReadonlySet<string>): Selected {
     const { schedules: dispatch, device } = this.#family
     invariant(dispatch.kind === 'dispatch', 'other schedules have no branches')
     const plain = dispatch.isDefault ? this.#withoutSchedule(dispatch) : null
     if (plain) return plain
-    const decisions = this.#decisions(dispatch, found, passed)
-    const { sizes } = this.#facts()
+    const decisions = this.#decisions(dispatch, runs, passed)
+    const { sizes } = this.#facts().sizes
     const selectedBy = (decision: Decision): Selected => {
       const { call, selection } = decision
       const schedule = scheduleOf(dispatch, call, selection.args)
@@ -169,10 +163,11 @@ export class Selector {
   }
 
   /** The decisions of the first branch with a schedule that is not excluded. */
-  #decisions(dispatch: Dispatch, found?: ReadonlyMap<string, number>, passed?: ReadonlySet<string>) {
+  #decisions(dispatch: Dispatch, runs: readonly Facts[], passed?: ReadonlySet<string>) {
     const excluded = new Map<string, string>()
+    const { statistics, sizes } = this.#facts()
     for (;;) {
-      const decisions = decide(dispatch, this.#facts().lookup(found), passed, excluded)
+      const decisions = decide(dispatch, lookupIn([...runs, statistics], sizes), passed, excluded)
       const before = excluded.size
       for (const { call, selection } of dispatch.deterministic ? decisions : []) {
         const schedule = resultOrError(() => scheduleOf(dispatch, call, selection.args))
@@ -200,8 +195,7 @@ export class Selector {
   /** True if each run selects a schedule, whatever the fill ratios are; 0 stands for them here. */
   get isOpenAlways(): boolean {
     if (this.live.size === 0) return false
-    const none = new Map([...this.live.keys()].map((name) => [name, 0]))
-    const selected = resultOrError(() => this.#selected(none))
+    const selected = resultOrError(() => this.#selected([equalRatios(this.live, 0)]))
     return !(selected instanceof SptError) && this.isOpen(selected.selection)
   }
 
@@ -237,13 +231,13 @@ export class Selector {
     const kernel = kernelOf(candidate)
     const { tensors, params } = valuesIn(kernel, candidate.inputs())
     givenParams(kernel, Object.entries(params))
-    checkDimensions(kernel, new Map(Object.entries(tensors)), this.#facts().sizes)
+    checkDimensions(kernel, new Map(Object.entries(tensors)), this.#facts().sizes.sizes)
   }
 
   /** Returns the base kernel, which runs as `parallel()`, if the rule for software adapters applies; otherwise null. */
   #withoutSchedule({ schedules: base, choice, text: dispatch, source }: Dispatch): Selected | null {
     if (!('compilation' in base)) return null
-    const reason = plainReason(this.#family.device, base, this.#facts().sizes, this.#sparse())
+    const reason = plainReason(this.#family.device, base, this.#facts().sizes.sizes, this.#sparse())
     if (reason === null) return null
     const selection = automaticSelection({ text: PLAIN, reason }, source, [])
     return { schedule: base, selection: { ...selection, dispatch, span: choice.span } }
@@ -255,7 +249,7 @@ export class Selector {
     const model = modelFor(device)!
     const kernels = legal.map((s) => s.schedule.compilation)
     const beside = besideDeclared(source, this.#inputs.tensors ?? {}, this.#used)
-    const { sizes } = this.#facts()
+    const { sizes } = this.#facts().sizes
     const times = predictedTimes(model, kindOf(device), source, sparse, sizes, kernels, beside)
     const order = legal
       .map((s, k) => ({ ...s, milliseconds: times[k] ?? Number.POSITIVE_INFINITY }))

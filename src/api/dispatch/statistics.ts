@@ -1,7 +1,7 @@
-/** Statistics of bound tensors for dispatches: sizes, and statistics of sparse structure. */
+/** Facts of bound tensors: statistics of their sparse structure. */
 
 import { byName } from '../../ast/by-name.ts'
-import { type Diagnostic, fail, failWith, SptError } from '../../ast/diagnostics/diagnostic.ts'
+import { fail, failWith, SptError } from '../../ast/diagnostics/diagnostic.ts'
 import type { Statistic } from '../../elaborate/index.ts'
 import type { Axis } from '../../ir/coordinates/axis.ts'
 import { hasIndices, hasIndptr, isDense, isStored, parentOf, segmentSize } from '../../ir/coordinates/axis.ts'
@@ -16,13 +16,17 @@ import { type Bound, bindInputs } from '../../run/bind/index.ts'
 import { STORED_ARRAYS } from '../../run/bind/ready/stored-arrays.ts'
 import { openParams } from '../../run/bind/sizes/bound-sizes.ts'
 import { extentsOf, sourceOf } from '../../run/bind/sources/coordinate-sources.ts'
-import { missingValue } from '../../storage/format-operands.ts'
 import { type CoordTensor, DenseOnDevice, namedArrays, type Tensor } from '../../storage/tensor.ts'
-import { type BoundValues, sizesOf } from '../inputs/bound-inputs.ts'
+import type { BoundValues } from '../inputs/bound-inputs.ts'
 import { residentStructure } from '../resident/resident-binding.ts'
 import type { FillRatioStatistic } from './dispatch-conditions.ts'
+import type { Facts } from './facts.ts'
 import type { Lengths } from './fill-ratio.ts'
 import { isWhole, lengthsOf, needsValues, offsetsOf, setsOf, storedFraction } from './fill-ratio.ts'
+import type { SizeFacts } from './size-facts.ts'
+
+/** Statistics by name. */
+type Wanted = ReadonlyMap<string, Statistic | FillRatioStatistic>
 
 /** Returns a bound tensor by coordinates. Throws SptError `bind/…`. */
 function elementsOf(
@@ -36,11 +40,12 @@ function elementsOf(
   return { kind: 'coords', shape, coords: columns, values: t?.values ?? null, dtype }
 }
 
-/** Sizes and statistics of one binding, each computed once on demand. */
-export class Statistics {
+/** Statistics of one binding, each computed once on demand. */
+export class Statistics implements Facts {
   readonly #kernel: Kernel1
   readonly #given: BoundValues
-  readonly sizes: ReadonlyMap<string, number>
+  readonly #facts: SizeFacts
+  readonly #wanted: Wanted
   readonly #axes: ReadonlyMap<string, Axis>
   readonly #lengths = new Map<string, Lengths>()
   /** Downloaded offsets of resident tensors, by axis. */
@@ -52,10 +57,11 @@ export class Statistics {
   readonly unknown = new Set<string>()
   #whole: ReadonlyMap<string, Int32Array | null> | undefined
 
-  constructor(kernel: Kernel1, given: BoundValues) {
+  constructor(kernel: Kernel1, given: BoundValues, sizes: SizeFacts, wanted: Wanted) {
     this.#kernel = kernel
     this.#given = given
-    this.sizes = sizesOf(kernel, given)
+    this.#facts = sizes
+    this.#wanted = wanted
     this.#axes = allAxesOf(kernel)
   }
 
@@ -63,18 +69,13 @@ export class Statistics {
     return this.#given.statistics.has(name)
   }
 
-  /** Returns the value of a size. Throws SptError `bind/missing-size`. */
-  size(name: string): number {
-    return this.sizes.get(name) ?? fail(this.#missing(name))
-  }
-
-  #missing(name: string): Diagnostic {
-    return missingValue({ name, of: `(${this.#given.by} depends on it)` })
+  get #sizes(): ReadonlyMap<string, number> {
+    return this.#facts.sizes
   }
 
   /** Downloads the required data of resident tensors: offsets per axis, or all coordinates for fill ratios. */
-  async download(wanted: ReadonlyMap<string, Statistic | FillRatioStatistic>): Promise<void> {
-    for (const [name, s] of wanted) {
+  async download(): Promise<void> {
+    for (const [name, s] of this.#wanted) {
       if (this.#given.statistics.has(name)) continue
       if (s.kind === 'fill_ratio') {
         const r = this.#given.resident[s.tensor]
@@ -91,9 +92,10 @@ export class Statistics {
   }
 
   /** Returns the value of a statistic. Throws SptError `choose/unknown-statistic`, and like `bindInputs` for invalid structure. */
-  of(s: Statistic | FillRatioStatistic, variable: Var): number {
+  value(variable: Var): number | undefined {
+    const s = this.#wanted.get(variable.name)
     const given = this.#given.statistics.get(variable.name)
-    if (given !== undefined) return given
+    if (!s || given !== undefined) return given
     if (s.kind === 'fill_ratio') return this.#fillRatio(s, variable)
     return s.kind === 'nnz' ? this.#elements(s.tensor, variable) : this.#of(s.axis, variable)[s.kind]
   }
@@ -114,7 +116,7 @@ export class Statistics {
       this.unknown.add(variable.name)
       return 1
     }
-    const found = storedFraction(c, own, () => elementsOf(this.#kernel, name, own, this.sizes), operands)
+    const found = storedFraction(c, own, () => elementsOf(this.#kernel, name, own, this.#sizes), operands)
     this.#coverages.set(c, found)
     return found
   }
@@ -131,7 +133,7 @@ export class Statistics {
       if (name in beside || !this.#kernel.buffers.some((b) => b.name === name)) continue
       const mask = tensors[name] ?? this.#random(name)
       if (!mask || mask instanceof DenseOnDevice) return undefined
-      own.push([name, elementsOf(this.#kernel, name, mask, this.sizes)])
+      own.push([name, elementsOf(this.#kernel, name, mask, this.#sizes)])
     }
     return { ...beside, ...byName(own) }
   }
@@ -169,10 +171,10 @@ export class Statistics {
     const parent = axis && this.#axes.get(parentOf(axis) ?? '')
     if (!hasIndptr(axis) || !hasIndices(axis) || !axis.unique) return undefined
     if (!isDense(parent) || parent.parent !== null) return undefined
-    if ([...freeVars(parent.extent)].some((v) => !this.sizes.has(v))) return undefined
+    if ([...freeVars(parent.extent)].some((v) => !this.#sizes.has(v))) return undefined
     const over = axesOfBinding(this.#kernel, tensor)
     const [rows, columns] = [coords[over.indexOf(parent.name)], coords[over.indexOf(name)]]
-    return rows && columns && offsetsOf(rows, columns, Math.max(0, evaluate(parent.extent, this.sizes)))
+    return rows && columns && offsetsOf(rows, columns, Math.max(0, evaluate(parent.extent, this.#sizes)))
   }
 
   /** Statistics from the structure that binding builds of all bound or random data. */
@@ -205,14 +207,14 @@ export class Statistics {
         b.role !== 'in' || b.name === also || (isSparse(b.axes) && (b.name in tensors || seed !== undefined)),
     )
     const params = this.#kernel.params.filter((p) => p.kind === 'size')
-    // The message is that of `size`, so that a size in conditions is reported once.
-    const missing = openParams({ ...this.#kernel, params }).filter((p) => !this.sizes.has(p.name))
-    if (missing.length > 0) throw new SptError(missing.map((p) => this.#missing(p.name)))
+    // The message is that of conditions, so that a size in conditions is reported once.
+    const missing = openParams({ ...this.#kernel, params }).filter((p) => !this.#sizes.has(p.name))
+    if (missing.length > 0) throw new SptError(missing.map((p) => this.#facts.missing(p.name)))
     return bindInputs(
       { ...this.#kernel, params, buffers },
       {
         tensors: Object.fromEntries(bare),
-        params: Object.fromEntries([...this.sizes].filter(([n]) => params.some((p) => p.name === n))),
+        params: Object.fromEntries([...this.#sizes].filter(([n]) => params.some((p) => p.name === n))),
         ...(seed === undefined ? {} : { seed }),
       },
     )
@@ -243,8 +245,8 @@ export class Statistics {
   }
 
   #evaluated(e: Expr): number {
-    for (const name of freeVars(e)) if (!this.sizes.has(name)) this.size(name)
-    return Math.max(0, evaluate(e, this.sizes))
+    for (const name of freeVars(e)) if (!this.#sizes.has(name)) fail(this.#facts.missing(name))
+    return Math.max(0, evaluate(e, this.#sizes))
   }
 
   /** Throws `choose/unknown-statistic`. `of`: an axis, or a tensor that is needed by coordinates. */

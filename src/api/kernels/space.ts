@@ -20,17 +20,18 @@ import { formatInputs } from '../../schedule/coordinates/as/format-inputs.ts'
 import { valuesOf } from '../../schedule/steps/function-calls.ts'
 import { type Step, stepsOf } from '../../schedule/steps/resolve.ts'
 import { kindOf, type SelectionContext } from '../dispatch/device-facts.ts'
-import { Facts } from '../dispatch/facts.ts'
+import { inputFacts, lookupIn } from '../dispatch/facts.ts'
 import { type Inputs, namedInputs, type SelectionOptions } from '../inputs/flat-inputs.ts'
 import { ErrorSources } from '../programs/error-sources.ts'
 
-interface Base<K> extends Pick<ErrorSources, 'sources'> {
+/** A kernel, as far as spaces of its schedules need it. */
+export interface SpaceBase<K> extends Pick<ErrorSources, 'sources'> {
   readonly compilation: Compilation
   apply(steps: readonly Step[]): K
 }
 
 /** A search space of a program with arguments, before device and data are known. */
-export class UnboundSpace<K extends Base<K>> extends ErrorSources {
+export class UnboundSpace<K extends SpaceBase<K>> extends ErrorSources {
   /** Name with the kernel's and with arguments, such as `k.gpu(5)`. */
   readonly name: string
   readonly #space: SpaceText
@@ -60,9 +61,10 @@ export class UnboundSpace<K extends Base<K>> extends ErrorSources {
     kindOf(on)
     const given = namedInputs('bind', inputs, options, ['resident'])
     const space = this.#space
-    const facts = new Facts(space, this.#base.compilation.source, on, given, formatInputs([], [space]))
-    await facts.statistics.download(space.statistics)
-    const lookup = facts.lookup()
+    const { source } = this.#base.compilation
+    const { statistics, sizes } = inputFacts(space, source, on, given, formatInputs([], [space]))
+    await statistics.download()
+    const lookup = lookupIn([statistics], sizes)
     const found = new Map<string, number>()
     const known = (v: Var): number => getOrAdd(found, v.name, () => lookup(v))
     const use: SpaceUse = { space, params: this.#values, known }
@@ -72,7 +74,7 @@ export class UnboundSpace<K extends Base<K>> extends ErrorSources {
         notes: [...found].map(([name, value]) => `${name} is ${value}`),
         hint: 'leave out a condition, or give more values',
       })
-    return new Space(this.name, use, this.#base, facts.sizes)
+    return new Space(this.name, use, this.#base, sizes.sizes)
   }
 
   /** Rebuilds the space from its origin in another thread: `kernel.space(name, ...args).rebuild(origin)`. */
@@ -98,7 +100,7 @@ export interface SpaceOrigin<K> {
 }
 
 /** A search space for a device and data: a `KernelSpace` of `sparsetile/search`. */
-export class Space<K extends Base<K>> extends ErrorSources {
+export class Space<K extends SpaceBase<K>> extends ErrorSources {
   readonly name: string
   readonly #use: SpaceUse
   readonly #base: K

@@ -18,6 +18,7 @@ import type { Buffer1 } from '../../ir/coordinates/stage1.ts'
 import type { AnyFormat } from '../../ir/formats/format.ts'
 import type { Instr, Memory } from '../../ir/instructions/instr.ts'
 import type { StageObserver } from '../../run/compile/compile.ts'
+import type { Sources } from '../../run/compile/compiled-program.ts'
 import { loadProgram, programOf } from '../../schedule/steps/language.ts'
 import { expectArgument, isRecord, nameText, show } from '../inputs/argument-checks.ts'
 import { SptFormat } from '../inputs/format-values.ts'
@@ -36,7 +37,7 @@ interface ProgramOptions {
 export class SptProgram extends ErrorSources {
   readonly #e: Elaborated
   readonly #made: ProgramOptions
-  readonly sources: Parsed['sources']
+  readonly sources: Sources
 
   /** @internal */
   constructor(parsed: Parsed, options: ProgramOptions = {}) {

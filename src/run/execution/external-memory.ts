@@ -172,7 +172,7 @@ export class ResidentDense extends DenseOnDevice {
     return this.#memory.hold(this.origin)
   }
 
-  /** Orders calls on a kernel that is bound to it after earlier calls on the other kernels. */
+  /** @internal Orders calls on a kernel that is bound to it after earlier calls on the other kernels. */
   joins(turns: Turns): void {
     this.#turns.join(turns)
   }

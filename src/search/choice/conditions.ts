@@ -1,7 +1,7 @@
 /** Candidate conditions of choices among schedules, as far as the data of a study distinguish them. */
 
 import type { SelectionContext } from '../../api/dispatch/device-facts.ts'
-import { Facts } from '../../api/dispatch/facts.ts'
+import { inputFacts, lookupIn } from '../../api/dispatch/facts.ts'
 import type { RunInputs } from '../../api/inputs/bound-inputs.ts'
 import type { Kernel } from '../../api/kernels/kernel.ts'
 import { resultOrError, SptError } from '../../ast/diagnostics/diagnostic.ts'
@@ -94,7 +94,14 @@ export function questionsOf(kernel: Kernel): Questions {
       measure('processors'),
     ],
     valuesOn(on, inputs) {
-      const look = new Facts(queried, source, on, inputs, kernel.allFormatInputs).lookup()
+      const { statistics: own, sizes: given } = inputFacts(
+        queried,
+        source,
+        on,
+        inputs,
+        kernel.allFormatInputs,
+      )
+      const look = lookupIn([own], given)
       const names = [...sizes, ...statistics.keys(), ...device.keys()]
       return new Map(
         names.flatMap((name) => {

@@ -10,7 +10,7 @@ import {
   type SelectionContext,
   type SelectionInputs,
 } from '../../api/dispatch/device-facts.ts'
-import { familyPlan, MOST_PLANS } from '../../api/dispatch/family-plan.ts'
+import { closedBranches, familyPlan, MOST_PLANS, rejectLive } from '../../api/dispatch/family-plan.ts'
 import { expectArgument, expectOptions } from '../../api/inputs/argument-checks.ts'
 import { sizesOf, valuesIn } from '../../api/inputs/bound-inputs.ts'
 import { flatInputs } from '../../api/inputs/flat-inputs.ts'
@@ -80,6 +80,7 @@ export async function distil(
   if (!open)
     return failWith('choose/decided', `the schedule of ${kernel.name} has no open decisions`, DISPATCH)
   const { choice } = open
+  rejectLive(open, closedBranches(open, on, { ...inputs?.[0], ...facts }))
   const { measures, statistics, valuesOn } = questionsOf(kernel)
   const isData = (args: readonly (Expr | null)[]): boolean =>
     args.some((a) => a && [...freeVars(a)].some((v) => choice.statistics.has(v)))

@@ -20,6 +20,7 @@ export {
   type CollectOptions,
   collectResults,
   publishStudy,
+  type RemoteOptions,
   unpublishStudy,
 } from './remote-trials.ts'
 

@@ -108,7 +108,7 @@ function nameByRank(finals: readonly Finalist[]): readonly Finalist[] {
 
 // Recommendation: the fastest of the final comparison, unless it is indistinguishable from the default.
 
-type MeasuredFinal = Finalist & { readonly timing: Timing }
+export type MeasuredFinal = Finalist & { readonly timing: Timing }
 
 export interface Recommendation {
   /** The fastest routine if it is faster than all schedules, otherwise `bestSchedule`; `null` without a measurement. */
@@ -164,7 +164,7 @@ function fastestFinal(finals: readonly Finalist[]): MeasuredFinal | null {
 
 export { allOperations } from '../../../run/explain/roofline.ts'
 
-interface KernelExplanation {
+export interface KernelExplanation {
   /** Bytes and operations, without times. */
   readonly explanation?: Explanation | undefined
   /** Reason why they are unknown. */

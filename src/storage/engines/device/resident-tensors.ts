@@ -20,7 +20,8 @@ import type { CoordTensor, StoredTensor } from '../../tensor.ts'
 import type { Column } from './kernels/kernel-builder.ts'
 import { Queue } from './queue/command-queue.ts'
 
-interface Base {
+export interface ResidentBase {
+  /** @internal */
   readonly queue: Queue
   readonly shape: readonly number[]
   readonly dtype: Dtype
@@ -28,9 +29,9 @@ interface Base {
   free(): void
 }
 
-type ResidentCoords = Base & CoordSource<Column>
+export type ResidentCoords = ResidentBase & CoordSource<Column>
 
-export type ResidentStored = Base & LevelSource<Column>
+export type ResidentStored = ResidentBase & LevelSource<Column>
 
 export type ResidentTensor = ResidentCoords | ResidentStored | ResidentParts
 
@@ -143,8 +144,9 @@ function withFree<const T extends { readonly queue: Queue }>(tensor: T, columns:
 const columnsOf = (levels: ReadonlyMap<string, Level<Column>>): (Column | null)[] =>
   [...levels.values()].flatMap((l) => [l.indptr, l.indices, l.mask])
 
-export class ResidentParts implements Base {
+export class ResidentParts implements ResidentBase {
   readonly kind = 'parts'
+  /** @internal */
   readonly queue: Queue
   readonly instance: Instance
   readonly shape: readonly number[]
@@ -154,6 +156,7 @@ export class ResidentParts implements Base {
   readonly given: FormatOperands
   #freed = false
 
+  /** @internal */
   constructor(
     fields: Pick<ResidentParts, 'queue' | 'instance' | 'shape' | 'dtype' | 'fill' | 'parts' | 'given'>,
   ) {

@@ -10,109 +10,106 @@ import type { Executable } from '../../run/execution/execute.ts'
 import { isOverflow, storedElsewhere } from '../../run/execution/overflow-error.ts'
 import type { Device } from '../../runtime/device.ts'
 import type { Tensor } from '../../storage/tensor.ts'
-import { bindCandidate, type Candidate, candidateOf, textOf } from '../built/candidates.ts'
+import { type Candidate, candidateOf, textOf } from '../built/candidates.ts'
 import type { CompiledCode } from '../built/code.ts'
-import { Branch, Branches } from './branches.ts'
 import type { Selection } from './dispatch-conditions.ts'
-import {
-  type Decided,
-  Measurements,
-  type RunSelection,
-  type RunTimeSelector,
-  SparsityReadback,
-  selectAt,
-} from './measurements.ts'
+import { equalRatios } from './facts.ts'
+import { LastRun, type RunSelection, SparsityReadback } from './last-run.ts'
+import { explained, type NextSchedule, nextSchedule } from './next-schedule.ts'
+import { PreparedSchedule } from './prepared-schedule.ts'
+import { FROM_INPUTS, type Preparation, PreparedSchedules } from './prepared-schedules.ts'
+import type { Selector } from './selector.ts'
 
 const MOST_RUNS_BETWEEN_SAMPLES = 16
 
-export class Dispatcher {
-  readonly #selector: RunTimeSelector
-  readonly #branches: Branches
-  readonly #measured: Measurements
-  #now: Branch
-  #decision: Decided
+export class Runs {
+  /** Null for a fixed schedule. */
+  readonly #selector: Selector | null
+  readonly #last: LastRun
+  readonly #prepared: PreparedSchedules
+  #now: PreparedSchedule
+  #next: NextSchedule
   /** Schedules under which the current run overflowed. */
-  readonly #tried = new Set<Branch>()
+  readonly #tried = new Set<PreparedSchedule>()
   /** Number of runs under this schedule (`#runs`), and the number at which the next sample is taken (`#sampled`). */
   #runs = 0
   #sampled = 1
   readonly #readings = new SparsityReadback()
 
   private constructor(
-    selector: RunTimeSelector,
+    selector: Selector | null,
+    last: LastRun,
     first: Candidate,
-    branch: Branch,
-    found?: Measurements['found'],
+    prepared: PreparedSchedule,
+    from?: Preparation,
   ) {
     this.#selector = selector
-    this.#branches = new Branches(selector.live, branch)
-    this.#measured = new Measurements(selector, this.#branches, found)
-    this.#now = branch
-    this.#decision = this.#measured.decided(first)
+    this.#last = last
+    this.#prepared = new PreparedSchedules(selector, last, prepared, from)
+    this.#now = prepared
+    this.#next = explained(selector, last, first)
   }
 
   /** Runs always use this schedule. */
-  static fixed(
-    compiled: CompiledCode,
-    executable: Executable,
-    selection: Selection | null = null,
-  ): Dispatcher {
-    const candidate = { ...candidateOf(compiled, {}), selection, bound: () => executable.bound }
-    const live = new Map()
-    const branch = new Branch(live, textOf(candidate), compiled, executable)
-    return new Dispatcher({ live, unknown: new Set(), select: () => candidate }, candidate, branch)
+  static fixed(compiled: CompiledCode, executable: Executable, selection: Selection | null = null): Runs {
+    const candidate = { ...candidateOf(compiled, {}), selection }
+    const prepared = new PreparedSchedule(null, textOf(candidate), compiled, executable)
+    return new Runs(null, new LastRun(), candidate, prepared)
   }
 
   /**
-   * `first`: selects on the host. `isMeasuredFirst`: true if the device may measure the fill ratio first, so that the host need not
-   * read the data.
+   * Prepares the runs of a binding, whose schedules `selector` selects.
+   * @param first - Default: selected by measurements of the device, if it may measure the fill ratios, so that the host need not read the
+   * data; otherwise on the host
    */
-  static async create(selector: RunTimeSelector, first: () => Candidate, isMeasuredFirst: boolean) {
-    const measured = isMeasuredFirst ? await Dispatcher.#measuredFirst(selector) : null
-    if (measured) return measured
-    const dispatcher = await Dispatcher.#prepared(selector, first())
-    try {
-      await dispatcher.#measured.observe(dispatcher.#now)
-    } catch (e) {
-      dispatcher.free()
-      throw e
-    }
-    return dispatcher
+  static async create(selector: Selector, first?: Candidate): Promise<Runs> {
+    const measured = !first && selector.isMeasuredFirst ? await Runs.#measuredFirst(selector) : null
+    return measured ?? Runs.#start(selector, first ?? selector.select())
   }
 
-  static async #prepared(selector: RunTimeSelector, first: Candidate, found?: Measurements['found']) {
-    const branch = await Branch.create(selector.live, first, await first.compile(), bindCandidate(first))
-    return new Dispatcher(selector, first, branch, found)
+  static async #start(
+    selector: Selector | null,
+    first: Candidate,
+    last = new LastRun(),
+    from = FROM_INPUTS,
+  ): Promise<Runs> {
+    const compiled = await first.compile(from.device)
+    const prepared = await PreparedSchedule.create(selector, textOf(first), compiled, from.bind(first))
+    const runs = new Runs(selector, last, first, prepared, from)
+    try {
+      await runs.#prepared.observe(runs.#now)
+    } catch (e) {
+      runs.free()
+      throw e
+    }
+    return runs
   }
 
   /**
    * Measures the bound data with the launches of a builder. Null if no schedule can measure, or its launches are rejected or cannot run
    * alone.
    */
-  static async #measuredFirst(selector: RunTimeSelector): Promise<Dispatcher | null> {
-    let dispatcher: Dispatcher | undefined
+  static async #measuredFirst(selector: Selector): Promise<Runs | null> {
+    let runs: Runs | undefined
     try {
-      dispatcher = await Dispatcher.#prepared(selector, selectAt(selector, 0))
-      const { findings, commands } = dispatcher.#now
+      runs = await Runs.#start(selector, selector.select([equalRatios(selector.live, 0)]))
+      const { findings, commands } = runs.#now
       if (findings.length > 0 && commands.length > 0) {
-        await dispatcher.#measured.observe(dispatcher.#now)
-        for (const branch of [dispatcher.#now, ...dispatcher.#measured.others(dispatcher.#now)])
-          await dispatcher.#measured.sample(branch, 'given')
-        await dispatcher.#decide()
-        const decision = dispatcher.#measured.select()
-        if (textOf(decision.candidate) === dispatcher.#now.text) return dispatcher
+        for (const prepared of [runs.#now, ...runs.#prepared.others(runs.#now)])
+          await prepared.sample(runs.#last, 'given')
+        await runs.#decide()
+        const next = nextSchedule(selector, runs.#last)
+        if (textOf(next.candidate) === runs.#now.text) return runs
         // No data has been updated yet, so the selected schedule may use its own storage.
-        const other = await Dispatcher.#prepared(selector, decision.candidate, dispatcher.#measured.found)
-        dispatcher.free()
-        dispatcher = other
-        dispatcher.#decision = decision
-        await dispatcher.#measured.observe(dispatcher.#now)
-        return dispatcher
+        const other = await Runs.#start(selector, next.candidate, new LastRun(runs.#last.found))
+        runs.free()
+        other.#next = next
+        return other
       }
     } catch (e) {
       if (!(e instanceof SptError)) throw e
     }
-    dispatcher?.free()
+    runs?.free()
     return null
   }
 
@@ -123,7 +120,7 @@ export class Dispatcher {
 
   /** Executable that owns the memory of the results. */
   get owner(): Executable {
-    return this.#branches.first.executable
+    return this.#prepared.first.executable
   }
 
   get executable(): Executable {
@@ -131,27 +128,32 @@ export class Dispatcher {
   }
 
   get selection(): RunSelection | null {
-    const { candidate, overflowed, fillRatios: covered } = this.#decision
+    const { candidate, overflowed, fillRatios } = this.#next
     if (!candidate.selection) return null
-    const { since, found } = this.#measured
-    const branches = this.#selector.live.size > 0 ? [...this.#branches] : []
-    const estimates = branches.map(({ text, times, findings: [own] }) => ({
+    const { since, found } = this.#last
+    const prepared = this.#prepared.live.size > 0 ? [...this.#prepared] : []
+    const estimates = prepared.map(({ text, times, findings: [own] }) => ({
       text,
       // Schedules without a measured fill ratio have a constant time.
       milliseconds: times.at(own ? (found.get(own.statistic)?.value ?? 1) : 0),
     }))
-    const fillRatios = Object.entries(covered).map(
+    const measured = Object.entries(fillRatios).map(
       ([name, share]) => [name, { ...share, measured: since.get(name) ?? null }] as const,
     )
-    const isMeasured = Object.keys(covered).some((name) => since.has(name))
-    const now = isMeasured ? resultOrError(() => textOf(this.#measured.select().candidate)) : undefined
+    const isMeasured = Object.keys(fillRatios).some((name) => since.has(name))
+    const now = isMeasured ? resultOrError(() => textOf(this.#selected().candidate)) : undefined
     return {
       ...candidate.selection,
-      fillRatios: byName(fillRatios),
+      fillRatios: byName(measured),
       overflowedSchedule: overflowed,
       hindsightSchedule: now === undefined || now instanceof SptError || now === this.#now.text ? null : now,
       estimates,
     }
+  }
+
+  /** The schedule that the latest measurements select. `here`: among those that share memory. */
+  #selected(here = false): NextSchedule {
+    return this.#selector ? nextSchedule(this.#selector, this.#last, here) : this.#next
   }
 
   /** Runs `work` under the selected schedule, and again under another one after an overflow. `timesOf`: milliseconds of the result. */
@@ -159,7 +161,7 @@ export class Dispatcher {
     work: (executable: Executable) => Promise<T>,
     timesOf: (done: T) => readonly number[] = () => [],
   ): Promise<T> {
-    const deciding = this.#next()
+    const deciding = this.#deciding()
     if (deciding) await deciding
     const done = await this.#withinCapacity(work)
     const times = [...timesOf(done)].sort((a, b) => a - b)
@@ -174,16 +176,16 @@ export class Dispatcher {
       try {
         return await work(this.executable)
       } catch (e) {
-        if (!isOverflow(e) || this.#selector.live.size === 0) throw e
+        if (!isOverflow(e) || this.#prepared.live.size === 0) throw e
         const error = await this.#afterOverflow(e)
         if (error) throw error
       }
   }
 
   /** Selects the schedule of the next run; `undefined` if this needs no waiting. */
-  #next(): Promise<void> | undefined {
+  #deciding(): Promise<void> | undefined {
     this.#tried.clear()
-    const deciding = this.#measured.isNews && this.#decide()
+    const deciding = this.#last.isNews && this.#decide()
     return deciding ? deciding.then(() => this.#spare()) : this.#spare()
   }
 
@@ -193,32 +195,32 @@ export class Dispatcher {
    */
   #spare(): Promise<void> | undefined {
     const now = this.#now
-    if (!this.#measured.full.has(now) || !now.updates || now.commands.length === 0) return undefined
-    return this.#measured.sample(now, 'sample').then(async () => {
-      const error = this.#measured.full.has(now) && (await now.overflow())
+    if (!this.#last.full.has(now.text) || !now.updates || now.commands.length === 0) return undefined
+    return now.sample(this.#last, 'sample').then(async () => {
+      const error = this.#last.full.has(now.text) && (await now.overflow())
       if (error) throw this.#unchanged(error)
     })
   }
 
   /** The error, with the reason why no other schedule is usable. */
   #unchanged(error: SptError): SptError {
-    const text = textOf(this.#measured.select().candidate)
-    const tensors = this.#branches.elsewhere(text)
+    const text = textOf(this.#selected().candidate)
+    const tensors = this.#last.elsewhere.get(text)
     return tensors ? storedElsewhere(error, text, tensors) : error
   }
 
   #decide(): Promise<void> | undefined {
-    this.#measured.isNews = false
-    const decision = this.#measured.select(this.#measured.full.has(this.#now))
-    const { candidate } = decision
-    const isElsewhere = (): boolean => this.#branches.elsewhere(textOf(candidate)) !== undefined
+    this.#last.isNews = false
+    const next = this.#selected(this.#last.full.has(this.#now.text))
+    const { candidate } = next
+    const isElsewhere = (): boolean => this.#last.elsewhere.has(textOf(candidate))
     const isKnown = isElsewhere()
-    const switched = this.#branches.with(candidate, (branch) => {
-      if (branch !== this.#now) [this.#runs, this.#sampled] = [0, 1]
-      this.#now = branch
-      this.#decision = decision
-      this.#measured.since.clear()
-      return this.#measured.observe(branch)
+    const switched = this.#prepared.with(candidate, (prepared) => {
+      if (prepared !== this.#now) [this.#runs, this.#sampled] = [0, 1]
+      this.#now = prepared
+      this.#next = next
+      this.#last.since.clear()
+      return this.#prepared.observe(prepared)
     })
     // A schedule that turns out not to share memory is skipped.
     return switched?.then(() => (!isKnown && isElsewhere() ? this.#decide() : undefined))
@@ -232,13 +234,13 @@ export class Dispatcher {
     const full = this.#now
     this.#tried.add(full)
     await this.awaitMeasurements()
-    await this.#measured.read(full, 'last run')
+    await full.read(this.#last, 'last run')
     // Other fill ratios may never have been measured on these data, so they are sampled now.
-    for (const branch of this.#measured.others(this.#now))
-      if (!this.#tried.has(branch)) await this.#measured.sample(branch, 'sample')
+    for (const prepared of this.#prepared.others(this.#now))
+      if (!this.#tried.has(prepared)) await prepared.sample(this.#last, 'sample')
     await this.#decide()
     if (!full.updates && !this.#tried.has(this.#now)) return undefined
-    return this.#measured.full.has(this.#now) ? this.#unchanged(error) : error
+    return this.#last.full.has(this.#now.text) ? this.#unchanged(error) : error
   }
 
   /** Starts the readback of measured fill ratios after a run. `milliseconds`: the time of the run, if measured. */
@@ -246,14 +248,14 @@ export class Dispatcher {
     const now = this.#now
     const [own] = now.findings
     if (!own && milliseconds !== undefined) now.times.add(0, milliseconds)
-    const others = ++this.#runs < this.#sampled ? [] : this.#measured.others(now)
+    const others = ++this.#runs < this.#sampled ? [] : this.#prepared.others(now)
     if (others.length > 0) this.#sampled += Math.min(this.#sampled, MOST_RUNS_BETWEEN_SAMPLES)
     if (!own && others.length === 0) return undefined
     const read = async (): Promise<void> => {
-      if (own) await this.#measured.read(now, 'last run')
-      const share = own && this.#measured.found.get(own.statistic)
+      if (own) await now.read(this.#last, 'last run')
+      const share = own && this.#last.found.get(own.statistic)
       if (milliseconds !== undefined && share) now.times.add(share.value, milliseconds)
-      for (const branch of others) await this.#measured.sample(branch, 'sample')
+      for (const prepared of others) await prepared.sample(this.#last, 'sample')
     }
     // On the CPU, no work is in flight.
     if (now.executable.program.device.kind === 'cpu') return read()
@@ -268,32 +270,24 @@ export class Dispatcher {
 
   /** Compiles the schedules that runs may select. */
   async precompile(): Promise<void> {
-    const known = (): undefined => undefined
-    const selector = this.#selector
-    for (const share of [0, 1]) await this.#branches.with(selectAt(selector, share), known)
-    for (const name of selector.live.keys()) await this.#branches.with(selectAt(selector, 1, name), known)
+    const { live } = this.#prepared
+    const ones = [...live.keys()].map((name) => equalRatios(live, 1, name))
+    for (const facts of [equalRatios(live, 0), equalRatios(live, 1), ...ones])
+      await this.#prepared.with(this.#selector?.select([facts]) ?? this.#next.candidate, () => undefined)
   }
 
   write(name: string, update: Tensor | BareValues): Promise<void> {
-    return this.#branches.write(name, update)
+    return this.#prepared.write(name, update)
   }
 
   /** Rebuilds on another device, with the values that were bound or written until now. */
-  rebuilt(device: Device): Promise<Dispatcher> {
-    const bind = this.#branches.snapshot()
-    const moved = (candidate: Candidate): Candidate => ({
-      ...candidate,
-      compile: (other = device) => candidate.compile(other),
-      bound: () => bind(candidate),
-    })
-    const select: RunTimeSelector['select'] = (...facts) => moved(this.#selector.select(...facts))
-    const first = (): Candidate => moved(this.#measured.select().candidate)
-    const { live, unknown } = this.#selector
-    return Dispatcher.create({ live, unknown, select }, first, false)
+  rebuilt(device: Device): Promise<Runs> {
+    const from = this.#prepared.onDevice(device)
+    return Runs.#start(this.#selector, this.#selected().candidate, new LastRun(), from)
   }
 
   free(): void {
-    this.#measured.isFreed = true
-    this.#branches.free()
+    this.#last.isFreed = true
+    this.#prepared.free()
   }
 }
