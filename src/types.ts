@@ -27,7 +27,7 @@ export type { AbortSignalLike, Coroutine, Progress, WorkOptions } from './ast/wo
 export type { PrintedModule } from './backends/module.ts'
 export type { TargetName } from './backends/targets/index.ts'
 export type { Coefficients, Parts } from './cost-model/analytic.ts'
-export type { ModelledDevice, Trees } from './cost-model/learned/trained-models.ts'
+export type { ModelledDevice, Trees } from './cost-model/learned/model.ts'
 export type { Terms } from './cost-model/terms.ts'
 export type { Family } from './elaborate/instructions/instances.ts'
 export type { OpenValues, SpacePoint } from './elaborate/spaces/space-values.ts'

@@ -158,7 +158,7 @@ export function lossesOf({ cases, candidates }: Evidence): readonly Float64Array
   )
 }
 
-export const isMet = ({ requires }: EvidenceCandidate, values: Values): boolean =>
+export const isMet = ({ requires }: Pick<EvidenceCandidate, 'requires'>, values: Values): boolean =>
   brokenFact(requires, values) === undefined
 
 /** The evidence without one group: neither its times nor candidates found only on it. */

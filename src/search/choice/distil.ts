@@ -2,6 +2,8 @@
  * Distillation of a dispatch into at most six schedules with conditions over sizes and statistics: a decision tree that imitates the
  * selection of the cost model, and can be written as a family of plans.
  */
+
+import { factText } from '../../analysis/integers/facts.ts'
 import { predictedTimes } from '../../api/auto-schedule/predicted-times.ts'
 import {
   type DeviceFacts,
@@ -11,14 +13,13 @@ import {
   type SelectionInputs,
 } from '../../api/dispatch/device-facts.ts'
 import { closedBranches, familyPlan, MOST_PLANS, rejectLive } from '../../api/dispatch/family-plan.ts'
-import { expectArgument, expectOptions } from '../../api/inputs/argument-checks.ts'
+import { checkSizes, expectArgument, expectOptions } from '../../api/inputs/argument-checks.ts'
 import { sizesOf, valuesIn } from '../../api/inputs/bound-inputs.ts'
 import { flatInputs } from '../../api/inputs/flat-inputs.ts'
-import { coords } from '../../api/inputs/tensors.ts'
 import type { Kernel, Variant } from '../../api/kernels/kernel.ts'
 import { failWith, resultOrError, SptError, valueOrError } from '../../ast/diagnostics/diagnostic.ts'
 import type { Branch } from '../../elaborate/index.ts'
-import { hasIndptr, isDenseChain } from '../../ir/coordinates/axis.ts'
+import { hasIndptr } from '../../ir/coordinates/axis.ts'
 import type { Kernel1 } from '../../ir/coordinates/stage1.ts'
 import { binary, constant, type Expr, int, variable } from '../../ir/expressions/expr.ts'
 import { freeVars } from '../../ir/expressions/expr-tree.ts'
@@ -26,24 +27,27 @@ import { printExpr1 } from '../../ir/print/print-stage1.ts'
 import type { Fact } from '../../ir/statements/loops.ts'
 import type { PlanFamily } from '../../plan/schema.ts'
 import { sparseTensors } from '../../run/bind/binding-names.ts'
-import { Random } from '../../run/bind/sources/random-tensors.ts'
 import type { DeviceProperties } from '../../run/compile/device-limits.ts'
 import {
   CANNOT_RUN,
   type Condition,
   type Evidence,
+  isMet,
   lossesOf,
   type Measure,
   questionsOf,
   whole,
 } from './conditions.ts'
-import { grow, type Rule, rulesOf, selectCandidate } from './rules.ts'
+import { grow, type Rule, rulesOf } from './rules.ts'
+import { syntheticInputs } from './synthetic-inputs.ts'
 
 export interface DistilOptions {
   /** Data on which selections are imitated; default: synthetic matrices of several sizes and distributions. */
   readonly inputs?: readonly SelectionInputs[]
   /** Properties of the device, if only its kind is given. */
   readonly facts?: DeviceFacts
+  /** Sizes that all data have, such as the number of features. Schedules that are specialised for a size fit no other size. */
+  readonly sizes?: Readonly<Record<string, number>>
   /** Maximum number of schedules; default 6. */
   readonly plans?: number
 }
@@ -51,10 +55,10 @@ export interface DistilOptions {
 const DISPATCH = { expected: 'a kernel with a dispatch', hint: "kernel.schedule('auto')" }
 
 /** Minimum gain of a branch, as the mean of log(time / best). */
-const GAIN = 0.0002
-const LEAVES = 16
+const GAIN = 0.0001
+const LEAVES = 32
 /** Minimum number of cases of a branch: smaller branches do not hold on other data. */
-const GROUPS = 24
+const GROUPS = 12
 
 /**
  * Returns the kernel with a dispatch of at most `plans` schedules, whose conditions select nearly as the kernel's own dispatch does on a
@@ -66,8 +70,8 @@ export async function distil(
   on: SelectionContext,
   options: DistilOptions = {},
 ): Promise<Kernel> {
-  expectOptions('distil', options, ['inputs', 'facts', 'plans'])
-  const { inputs, facts = {}, plans = MOST_PLANS } = options
+  expectOptions('distil', options, ['inputs', 'facts', 'plans', 'sizes'])
+  const { inputs, facts = {}, plans = MOST_PLANS, sizes = {} } = options
   const isMany = inputs === undefined || (Array.isArray(inputs) && inputs.length > 0)
   expectArgument(isMany, 'the inputs of distil', inputs, 'an array of one input or more')
   expectArgument(
@@ -76,6 +80,7 @@ export async function distil(
     plans,
     'an integer from 1 on',
   )
+  checkSizes(kernel.source, sizes)
   const { open, source } = kernel
   if (!open)
     return failWith('choose/decided', `the schedule of ${kernel.name} has no open decisions`, DISPATCH)
@@ -88,7 +93,7 @@ export async function distil(
   const selected = new Map<string, Variant>()
   const cases: { readonly inputs: SelectionInputs; readonly chosen: string }[] = []
   let failure: SptError | undefined
-  for (const own of inputs ?? syntheticInputs(source)) {
+  for (const own of inputs ?? syntheticInputs(source, sizes)) {
     const given = { ...facts, ...own }
     const variant = await valueOrError(() => kernel.choose(on, ...flatInputs(given)))
     if (variant instanceof SptError) {
@@ -109,36 +114,47 @@ export async function distil(
   const times = cases.map(({ inputs: given, chosen }) => {
     const { statistics: _, capability, processors, features, resident, ...own } = given
     const { tensors, params } = valuesIn(source, own)
-    const sizes = sizesOf(source, { tensors, params, resident: {} })
-    const predicted = predictedTimes(
-      model,
-      kindOf(on),
-      source,
-      sparseTensors(source, tensors),
-      sizes,
-      kernels,
-    )
+    const all = sizesOf(source, { tensors, params, resident: {} })
+    const predicted = predictedTimes(model, kindOf(on), source, sparseTensors(source, tensors), all, kernels)
     // Without predictions, only the selection itself is known.
     return predicted.every((t) => t === null) ? names.map((n) => (n === chosen ? 1 : null)) : predicted
   })
+  const requirements = kernels.map((k) => k.loops.facts ?? [])
+  const required = new Map(requirements.flat().map((fact) => [factText(fact), fact]))
+  // Requirements are conditions, too, so that a branch may contain the data that a schedule fits.
+  const values = cases.map(({ inputs: given }) => {
+    const own = valuesOn(on, given)
+    const met = [...required].map(([of, f]) => [of, isMet({ requires: [f] }, own) ? 1 : 0] as const)
+    return new Map([...own, ...met])
+  })
   const evidence: Evidence = {
-    measures: [...measures, ...ratios(kernel.source)],
-    cases: cases.map(({ inputs: given }, k) => ({ group: `${k}`, values: valuesOn(on, given) })),
-    candidates: kernels.map((k, c) => ({
-      times: times.map((t) => t[c]!),
-      requires: k.loops.facts ?? [],
+    measures: [
+      ...[...required.keys()].map((of) => ({ of, per: null, isTruth: true })),
+      ...measures,
+      ...ratios(kernel.source),
+    ],
+    cases: values.map((own, k) => ({ group: `${k}`, values: own })),
+    candidates: requirements.map((requires, c) => ({
+      times: times.map((t, k) => (isMet({ requires }, values[k]!) ? t[c]! : null)),
+      requires,
       foundOn: null,
     })),
   }
-  const losses = lossesOf(evidence)
-  const rules = bestRules(evidence, losses, plans)
+  const rules = bestRules(evidence, plans)
+  const conditionExpr = ({ measure: { of, per }, above }: Condition): Expr => {
+    const fact = required.get(of)
+    if (fact) return factExpr(fact)
+    const limit = constant(above, 'f64')
+    return binary('gt', variable(of, 'f64'), per ? binary('mul', limit, variable(per, 'f64')) : limit)
+  }
   const { span } = choice
   const branches = rules.map(({ conditions, candidate }): Branch => {
     const { schedule, args } = variants[candidate]!.selection
-    const all = [...conditions.map(conditionExpr), ...evidence.candidates[candidate]!.requires.map(factExpr)]
+    const all = [...conditions.map(conditionExpr), ...requirements[candidate]!.map(factExpr)]
+    const texts = new Map(all.map((expr) => [printExpr1(expr), expr]))
     const called = calls.find((c) => c.schedule.name === schedule)!.schedule
     return {
-      conditions: all.map((expr) => ({ expr, text: printExpr1(expr), span })),
+      conditions: [...texts].map(([text, expr]) => ({ expr, text, span })),
       calls: [{ schedule: called, args: args.map((a) => int(a)), span }],
       span,
     }
@@ -183,117 +199,25 @@ function ratios({ params, axes }: Kernel1): readonly Measure[] {
   return names.flatMap((of, k) => names.slice(k + 1).map((per) => ({ of, per, isTruth: false })))
 }
 
-/** The rules of a tree over at most `most` candidates, which are added greedily. */
-function bestRules(evidence: Evidence, losses: readonly Float64Array[], most: number): readonly Rule[] {
-  const { cases, candidates } = evidence
-  let best: { readonly rules: readonly Rule[]; readonly taken: readonly number[]; readonly loss: number } = {
-    rules: [],
-    taken: [],
-    loss: Number.POSITIVE_INFINITY,
+/** The rules of a tree over at most `most` candidates: those with the least loss if each case takes the best of them, added greedily. */
+function bestRules(evidence: Evidence, most: number): readonly Rule[] {
+  const losses = lossesOf(evidence)
+  const { cases } = evidence
+  const least = cases.map(() => CANNOT_RUN)
+  const candidates: number[] = []
+  while (candidates.length < most) {
+    const sums = losses.map((own) => least.reduce((n, l, c) => n + Math.min(l, own[c]!), 0))
+    const next = sums.indexOf(Math.min(...sums))
+    if (candidates.includes(next)) break
+    candidates.push(next)
+    for (const c of cases.keys()) least[c] = Math.min(least[c]!, losses[next]![c]!)
   }
-  while (best.taken.length < most) {
-    const next = [...candidates.keys()].map((k) => {
-      const part = { ...whole(evidence), candidates: [...best.taken, k] }
-      const tree = grow(evidence, losses, part, {
-        gain: GAIN,
-        leaves: LEAVES,
-        groups: Math.min(GROUPS, cases.length / 8),
-      })
-      const rules = rulesOf(tree, evidence, losses, part)
-      const chosen = cases.map((c) => selectCandidate(rules, candidates, c.values))
-      const loss = chosen.reduce<number>(
-        (n, own, c) => n + (own === undefined ? CANNOT_RUN : losses[own]![c]!),
-        0,
-      )
-      return { rules, taken: part.candidates, loss }
-    })
-    const better = next.reduce((a, b) => (b.loss < a.loss ? b : a), best)
-    if (better === best) break
-    best = better
-  }
-  return best.rules
+  const part = { ...whole(evidence), candidates }
+  const groups = Math.min(GROUPS, cases.length / 8)
+  return rulesOf(grow(evidence, losses, part, { gain: GAIN, leaves: LEAVES, groups }), evidence, losses, part)
 }
-
-const conditionExpr = ({ measure: { of, per }, above }: Condition): Expr =>
-  binary(
-    'gt',
-    variable(of, 'f64'),
-    per === null ? constant(above, 'f64') : binary('mul', constant(above, 'f64'), variable(per, 'f64')),
-  )
 
 const factExpr = ({ size, relation, by }: Fact): Expr =>
   relation === 'equal'
     ? binary('eq', variable(size), int(by))
     : binary('eq', binary('mod', variable(size), int(by)), int(0))
-
-// Synthetic data: matrices of random sizes, densities, distributions of row lengths, and places of columns.
-
-const WIDTHS = [4, 8, 16, 24, 32, 48, 64, 96, 128, 192, 256, 512]
-const MATRICES = 240
-/** Cases for each matrix, with other sizes. */
-const CASES = 3
-const MOST_ELEMENTS = 200_000
-
-/** Length of row `i`, given the mean length and a parameter in [0, 1). */
-const LENGTHS: readonly ((i: number, rows: number, mean: number, p: number, random: Random) => number)[] = [
-  (_i, _rows, mean) => mean,
-  (_i, _rows, mean, _p, random) => 2 * mean * random.next(),
-  (i, rows, mean, p) => mean * (1 - 0.9 * p) * (rows / (i + 1)) ** (0.9 * p),
-  (i, rows, mean, p, random) => (i % Math.ceil(rows / (1 + 8 * p)) === 0 ? rows : 2 * mean * random.next()),
-  (_i, _rows, mean, p, random) => (random.next() < p ? 0 : mean / (1 - p)),
-]
-
-/** Throws SptError `choose/open` if the kernel has no sparse matrix, or several. */
-function syntheticInputs({ name, axes, buffers, params }: Kernel1): readonly SelectionInputs[] {
-  const byName = new Map(axes.map((a) => [a.name, a]))
-  const sparse = buffers.filter((b) => b.role === 'in' && b.axes.some((a) => !isDenseChain(byName, a)))
-  const [of] = sparse
-  if (sparse.length > 1 || (of && of.axes.length !== 2))
-    failWith('choose/open', `no data are known for ${name}`, {
-      expected: 'a kernel with one sparse matrix',
-      hint: 'distil(kernel, device, { inputs: [{ tensors: { … }, params: { … } }, …] })',
-    })
-  const extents = (of?.axes ?? []).flatMap((a) => {
-    const axis = byName.get(a)!
-    return 'extent' in axis ? [...freeVars(axis.extent)] : []
-  })
-  const free = params.filter((p) => p.kind === 'size' && !p.measured && !extents.includes(p.name))
-  const random = new Random(1)
-  return Array.from({ length: of ? MATRICES : CASES }, (_, k) => {
-    const tensors = of ? { [of.name]: matrixOf(k, random) } : {}
-    const sizes = () => free.map((p) => [p.name, WIDTHS[random.below(WIDTHS.length)]!] as const)
-    return Array.from({ length: free.length > 0 ? CASES : 1 }, () => ({
-      tensors,
-      params: Object.fromEntries(sizes()),
-    }))
-  }).flat()
-}
-
-/** The matrix `k` of a sample. */
-function matrixOf(k: number, random: Random) {
-  const between = (low: number, high: number): number => low * (high / low) ** random.next()
-  const rows = Math.round(between(64, 20_000))
-  const columns = Math.ceil(rows * [1, 1, 1, 1 / 8, 8][random.below(5)]!)
-  const mean = Math.min(between(1, 128), MOST_ELEMENTS / rows, columns / 2)
-  const [length, layout, p] = [LENGTHS[k % LENGTHS.length]!, random.below(4), random.next()]
-  const [i, j]: [number[], number[]] = [[], []]
-  for (let row = 0; row < rows; row++) {
-    const own = Math.min(columns, Math.round(length(row, rows, mean, p, random)))
-    // Near the diagonal, anywhere, in equal distances, or those of neighbouring rows.
-    const start =
-      layout === 0
-        ? Math.floor((row * columns) / rows)
-        : layout === 3
-          ? (row >> 3) * 97
-          : random.below(columns)
-    const step = layout === 0 ? 1 : Math.max(1, Math.floor(columns / Math.max(1, own)))
-    const at = Array.from({ length: own }, (_, c) =>
-      layout === 1 ? random.below(columns) : (start + c * step) % columns,
-    )
-    for (const column of [...new Set(at)].sort((a, b) => a - b)) {
-      i.push(row)
-      j.push(column)
-    }
-  }
-  return coords([rows, columns], [i, j], new Float32Array(i.length).fill(1))
-}
