@@ -118,10 +118,11 @@ class CpuDevice extends InOrderDevice implements Device {
     expectData(data)
     const { memory, offset: start } = this.#resolve(buffer, `upload to ${buffer.label}`)
     checkRange(buffer, byteOffset, data.byteLength, 'uploading')
-    for (const [offset, n] of chunkRanges(data.byteLength))
+    forEachChunk(data.byteLength, (offset, n) =>
       new Uint8Array(memory, start + byteOffset + offset, n).set(
         new Uint8Array(data.buffer, data.byteOffset + offset, n),
-      )
+      ),
+    )
   }
 
   async download(buffer: DeviceBuffer, length?: number): Promise<ArrayBuffer> {
@@ -220,11 +221,9 @@ class CpuModule implements CompiledModule, Owned {
 }
 
 /** Splits a range of bytes, because a `Uint8Array` is limited to 4 GiB and an `ArrayBuffer` may be larger. */
-const chunkRanges = (bytes: number): (readonly [at: number, length: number])[] =>
-  Array.from({ length: Math.ceil(bytes / CHUNK_BYTES) }, (_, k) => [
-    k * CHUNK_BYTES,
-    Math.min(CHUNK_BYTES, bytes - k * CHUNK_BYTES),
-  ])
+function forEachChunk(bytes: number, use: (offset: number, length: number) => void): void {
+  for (let at = 0; at < bytes; at += CHUNK_BYTES) use(at, Math.min(CHUNK_BYTES, bytes - at))
+}
 const CHUNK_BYTES = 2 ** 30
 
 function functionsOf(module: ModuleText): Readonly<Record<string, Fn>> {
@@ -247,7 +246,7 @@ function execute(commands: readonly Command[]): void {
   for (const c of commands) {
     if (c.kind === 'clear') {
       const { memory, offset: start, bytes } = c.buffer as CpuBuffer
-      for (const [offset, n] of chunkRanges(bytes)) new Uint8Array(memory, start + offset, n).fill(0)
+      forEachChunk(bytes, (offset, n) => new Uint8Array(memory, start + offset, n).fill(0))
       continue
     }
     const module = c.module as CpuModule

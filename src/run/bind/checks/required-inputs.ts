@@ -47,14 +47,10 @@ export function requireStructure(
   sources: readonly EntryList[],
   seed: number | undefined,
 ): void {
-  const { axes } = bindPlan(kernel)
-  const all = callerTensors(kernel)
+  const { axes, bare, tensors: all } = bindPlan(kernel)
   const isBound = (t: CallerTensor): boolean =>
-    tensors.has(t.name) || t.buffers.some((b) => tensors.has(b.name))
-  const given = [
-    ...sources.map((s) => s.axes),
-    ...all.filter((t) => isBound(t) || (t.isInput && seed !== undefined)).map((t) => t.axes),
-  ]
+    (t.isInput && seed !== undefined) || tensors.has(t.name) || t.buffers.some((b) => tensors.has(b.name))
+  const given = [...sources, ...all.filter(isBound)].map((t) => t.axes)
   // The positions of a dense axis follow from those of its parent.
   const isGiven = (a: string): boolean => {
     const chain = chainTo(axes, a)
@@ -62,7 +58,7 @@ export function requireStructure(
     return given.some((g) => chain.every((x) => g.includes(x))) || (above !== undefined && isGiven(above))
   }
   for (const t of all) {
-    if (isBound(t) || (t.isInput && seed !== undefined)) continue
+    if (isBound(t)) continue
     const open = t.structured.findLast((a) => !isGiven(a))
     if (open === undefined) continue
     const { span } = t.first
@@ -76,14 +72,9 @@ export function requireStructure(
       },
     )
   }
-  if (seed === undefined) requireLists(kernel, new Set(given.flat()))
-}
-
-/** Checks the axes of lists and patterns that no tensor has. */
-function requireLists(kernel: Kernel1, given: ReadonlySet<string>): void {
-  const { axes, bare } = bindPlan(kernel)
-  const open = bare.find((a) => isStructured(axes, a) && !given.has(a))
-  if (open !== undefined)
+  // Axes of lists and patterns that no tensor has.
+  const open = bare.find((a) => isStructured(axes, a) && !given.some((g) => g.includes(a)))
+  if (open !== undefined && seed === undefined)
     failWith('bind/no-structure', `axis ${open} has no structure: no bound tensor gives its coordinates`, {
       expected: `coordinates over [${chainTo(axes, open).join(', ')}], bound to ${open}`,
       hint: `bind ${open} to coordinates (lists may be empty), or give a seed for random coordinates`,

@@ -59,6 +59,8 @@ export function readyByPosition(
   params: Readonly<Record<string, number>>,
 ): Record<string, Tensor> {
   const { axes } = bindPlan(kernel)
+  // Only arrays that are bound to axes give positions.
+  if (!Object.keys(tensors).some((name) => axes.has(name))) return { ...tensors }
   const hasArrays = (a: string): boolean =>
     isOffsets(kernel, a, tensors[a]) || isArrays(kernel, a, tensors[a])
   const offsets = new Map<string, Int32Array>()
@@ -69,7 +71,6 @@ export function readyByPosition(
     if (chain && isByPosition(tensor, callerTensor(kernel, name)!.axes.length, chain))
       byPosition.set(name, { chain, tensor })
   }
-  if (offsets.size === 0 && byPosition.size === 0) return { ...tensors }
   const others = Object.entries(tensors).filter(([name]) => !offsets.has(name) && !byPosition.has(name))
   const known = new Map([...sizesOfShapes(kernel, Object.fromEntries(others)), ...Object.entries(params)])
   learnSizes(axes, offsets, known)
