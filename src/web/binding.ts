@@ -9,6 +9,7 @@ import {
   type Inputs,
   isInput,
   isOutput,
+  named,
   visibleBuffers,
 } from './inputs.ts'
 import type { GpuMemory, Memory } from './memory.ts'
@@ -44,10 +45,7 @@ export function bindingOf(plan: Plan, { sizes, resident }: Bound, memory: Memory
   }
   const bufferOf = (name: string): PlanBuffer => {
     checkLive()
-    return (
-      buffers.find((b) => b.name === name) ??
-      failWith('bind/unknown-name', `${kernel} has no buffer ${name}`, buffers.map((b) => b.name).join(', '))
-    )
+    return named(buffers, name, plan)
   }
   const gpu = (): GpuMemory => {
     checkLive()

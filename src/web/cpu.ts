@@ -29,11 +29,18 @@ async function importModules(plan: Plan): Promise<Functions> {
 export async function cpuExecutor(plan: Plan, given: Functions | undefined): Promise<Executor> {
   const functions = given ?? (await importModules(plan))
   for (const step of plan.steps)
-    if ('launch' in step && !functions[step.launch])
+    if ('launch' in step && typeof functions[step.launch] !== 'function')
       failWith('device/unknown-entry', `no function ${step.launch}`)
   return async ({ sizes, arrays }) => {
     const memory = new Map<string, TypedArray>()
-    for (const b of plan.buffers) memory.set(b.name, new (arrayClass(b.dtype))(elementsOf(b, sizes)))
+    for (const b of plan.buffers) {
+      const length = elementsOf(b, sizes)
+      try {
+        memory.set(b.name, new (arrayClass(b.dtype))(length))
+      } catch {
+        failWith('device/out-of-memory', `no device memory for ${b.name}`)
+      }
+    }
     const write = (name: string, values: TypedArray): void => memory.get(name)!.set(values)
     for (const [name, values] of arrays) write(name, values)
     return {

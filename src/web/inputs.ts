@@ -1,10 +1,11 @@
 /** Inputs of a plan: arrays, sizes and scalars by name, checked before anything is allocated. */
 import { arrayClass, type TypedArray } from '../ir/values/arrays.ts'
+import type { Dtype } from '../ir/values/dtype.ts'
 import { roundTo } from '../ir/values/words.ts'
 import { addBases, lengthOf, type Sizes } from '../plan/interpret.ts'
 import type { Plan, PlanBuffer } from '../plan/schema.ts'
 import { failWith } from './plan-error.ts'
-import { checkSizes, failMissing, solve } from './sizes.ts'
+import { checkSizes, solve } from './sizes.ts'
 
 /**
  * Arrays by buffer name (f16 and bf16 as bits in a `Uint16Array`, bool as 0 and 1 in a `Uint8Array`), and sizes and scalars. On WebGPU a
@@ -42,11 +43,20 @@ export function checkArray({ name, dtype }: PlanBuffer, values: TypedArray, leng
   return values
 }
 
+/** @throws PlanError `bind/unknown-name` */
+export const named = <T extends { readonly name: string }>(
+  list: readonly T[],
+  name: string,
+  { kernel }: Plan,
+): T =>
+  list.find((x) => x.name === name) ??
+  failWith('bind/unknown-name', `${kernel} has no ${name}`, list.map((x) => x.name).join(', '))
+
 /**
  * Checks the inputs, and infers missing sizes from the lengths of arrays.
  * @throws PlanError `bind/…`, `run/requirement`, `plan/…`
  */
-export function bindInputs(plan: Plan, inputs: Inputs, statistics: readonly string[] = []): Bound {
+export function bindInputs(plan: Plan, inputs: Inputs): Bound {
   const buffers = visibleBuffers(plan)
   const sizes = sizesOf(plan, inputs)
   const arrays = new Map<string, TypedArray>()
@@ -57,28 +67,18 @@ export function bindInputs(plan: Plan, inputs: Inputs, statistics: readonly stri
     ...plan.scalars,
   ]
   for (const [name, value] of Object.entries(inputs)) {
-    if (statistics.includes(name)) continue
-    const x =
-      known.find((k) => k.name === name) ??
-      failWith(
-        'bind/unknown-name',
-        `${plan.kernel} has no input ${name}`,
-        known.map((k) => k.name).join(', '),
-      )
+    const x = named(known, name, plan)
     if ('length' in x) {
       if (ArrayBuffer.isView(value)) arrays.set(name, value as TypedArray)
       else if (typeof (value as GPUBuffer)?.usage === 'number') resident.set(name, value as GPUBuffer)
       else failWith('bind/value-type', `${name} is ${shown(value)}`, 'a typed array')
-    } else if ('dtype' in x && typeof value !== 'object') sizes.set(name, scalarOf(x, +value))
-    else if (!(Number.isInteger(value) && (value as number) >= 0))
-      failWith(
-        'bind/size-range',
-        `${name} is ${shown(value)}`,
-        'a number, and of sizes an integer, at least 0',
-      )
+    } else sizes.set(name, numberOf(x, value))
   }
   for (const x of known)
-    if (!('length' in x || sizes.has(x.name))) failMissing('dtype' in x ? 'scalar' : 'size', x.name)
+    if (!('length' in x || sizes.has(x.name))) {
+      const kind = 'dtype' in x ? 'scalar' : 'size'
+      failWith(`bind/missing-${kind}`, `missing ${kind} ${x.name}`, `a number ${x.name}`)
+    }
   addBases(plan.packed, sizes)
   for (const b of buffers) {
     const length = elementsOf(b, sizes)
@@ -108,11 +108,21 @@ export function sizesOf(plan: Plan, inputs: Inputs): Map<string, number> {
   return sizes
 }
 
-function scalarOf({ name, dtype }: Plan['scalars'][number], value: number): number {
-  const rounded = roundTo(dtype, value)
-  if (!/^b?f/.test(dtype) && rounded !== value)
-    failWith('bind/scalar-range', `${name} is ${value}`, `a value of ${dtype}`)
-  return rounded
+/** A scalar in its type, or a size. Floats are rounded if they stay finite. @throws PlanError `bind/scalar-range`, `bind/size-range` */
+function numberOf(
+  { name, dtype }: { readonly name: string; readonly dtype?: Dtype },
+  value: unknown,
+): number {
+  if (typeof value === 'number' || (dtype === 'bool' && typeof value === 'boolean')) {
+    const given = Number(value)
+    const rounded = roundTo(dtype ?? 'u32', given)
+    if (rounded === given || (/f/.test(dtype ?? '') && Math.abs(given - rounded) !== Infinity)) return rounded
+  }
+  return failWith(
+    `bind/${dtype ? 'scalar' : 'size'}-range`,
+    `${name} is ${shown(value)}`,
+    dtype ? `a number of ${dtype}` : 'an integer, at least 0',
+  )
 }
 
 /** @throws PlanError `plan/too-large` */

@@ -15,3 +15,9 @@ export class PlanError extends Error {
 export function failWith(code: string, message: string, expected?: string): never {
   throw new PlanError(code, message, expected)
 }
+
+/** The result of work on a plan, whose other errors come from fields that no compiler wrote. @throws PlanError `plan/malformed` */
+export const reading = <T>(work: Promise<T>): Promise<T> =>
+  work.catch((e: unknown) => {
+    throw e instanceof PlanError ? e : new PlanError('plan/malformed', `a field of the plan: ${e}`)
+  })

@@ -6,13 +6,13 @@
  * const { C } = await fn({ A, B, j_indptr, j_indices, m, d })
  * ```
  */
+import { valueIn } from '../plan/interpret.ts'
 import { type Plan, type PlanFamily, SCHEMA } from '../plan/schema.ts'
 import { type Binding, bindingOf, type Outputs } from './binding.ts'
 import { cpuExecutor, type Functions } from './cpu.ts'
 import { bindInputs, type Inputs, sizesOf } from './inputs.ts'
 import type { Executor } from './memory.ts'
-import { failWith, PlanError } from './plan-error.ts'
-import { evaluate } from './sizes.ts'
+import { failWith, PlanError, reading } from './plan-error.ts'
 import { gpuExecutor, requestDevice } from './webgpu.ts'
 
 export type { TypedArray } from '../ir/values/arrays.ts'
@@ -42,26 +42,24 @@ export interface Instance<I = Inputs, O = Outputs, A = Outputs> {
 
 /**
  * Compiles a plan for a device.
- * @throws PlanError `plan/version`, `device/absent`, `device/compile`, `plan/missing-feature`, `plan/limit`
+ * @throws PlanError `plan/version`, `plan/malformed`, `api/unknown-option`, `device/absent`, `device/compile`,
+ * `plan/missing-feature`, `plan/limit`
  */
-export async function instantiate(
-  plan: Plan | PlanFamily,
-  options: InstantiateOptions = {},
-): Promise<Instance> {
+export const instantiate = (plan: Plan | PlanFamily, options: InstantiateOptions = {}): Promise<Instance> =>
+  reading(instanceOf(plan, options))
+
+async function instanceOf(plan: Plan | PlanFamily, options: InstantiateOptions): Promise<Instance> {
   if (plan?.schema !== SCHEMA) failWith('plan/version', `the plan has the schema ${plan?.schema}`, SCHEMA)
-  const executors = new Map<Plan, Promise<Executor>>()
-  const executorOf = (one: Plan): Promise<Executor> => {
-    const executor = executors.get(one) ?? compile(one, options)
-    executors.set(one, executor)
-    return executor
-  }
-  if (!('plans' in plan)) await executorOf(plan)
-  const bind = async (inputs: Inputs): Promise<Binding> => {
-    const selected = 'plans' in plan ? select(plan, inputs) : plan
-    const bound = bindInputs(selected, inputs, 'plans' in plan ? Object.keys(plan.choose.statistics) : [])
-    const executor = await executorOf(selected)
-    return bindingOf(selected, bound, await executor(bound))
-  }
+  // Most pages have no family, and do not load the selection.
+  const bound =
+    'plans' in plan
+      ? (await import('./family.ts')).binderOf(plan, (one) => instanceOf(one, options), {
+          sizesOf,
+          valueIn,
+          failWith,
+        })
+      : await binderOf(plan, options)
+  const bind = (inputs: Inputs): Promise<Binding> => reading(bound(inputs ?? {}))
   const call = async (inputs: Inputs): Promise<Outputs> => {
     const binding = await bind(inputs)
     try {
@@ -74,16 +72,20 @@ export async function instantiate(
   return Object.assign(call, { bind, plan })
 }
 
-/** The first plan whose conditions hold for the sizes and statistics (`'nnz(A)'`) in the inputs. */
-function select({ kernel, choose, plans }: PlanFamily, inputs: Inputs): Plan {
-  const sizes = sizesOf(plans[0]!, inputs)
-  const branch = choose.branches.find((b) => b.when.every((e) => evaluate(e, sizes) > 0))
-  return (branch && plans[branch.plan]) ?? failWith('choose/no-match', `no plan of ${kernel} for these sizes`)
-}
-
-async function compile(plan: Plan, { device, functions }: InstantiateOptions): Promise<Executor> {
-  if (plan.device === 'cpu') return cpuExecutor(plan, functions)
-  if (plan.device !== 'webgpu')
-    failWith('plan/other-device', `the plan is for ${plan.device}`, 'a plan for webgpu or cpu')
-  return gpuExecutor(plan, device ?? (await requestDevice(plan)))
+async function binderOf(plan: Plan, options: InstantiateOptions): Promise<Instance['bind']> {
+  const { device, kernel } = plan
+  const known =
+    { cpu: 'functions', webgpu: 'device', cuda: '' }[device] ||
+    failWith('plan/other-device', `the plan is for ${device}`, 'a plan for webgpu or cpu')
+  for (const name in options)
+    if (name !== known && options[name as 'device'])
+      failWith('api/unknown-option', `${kernel} on ${device} has no option ${name}`, known)
+  const executor: Executor =
+    device === 'cpu'
+      ? await cpuExecutor(plan, options.functions)
+      : await gpuExecutor(plan, options.device ?? (await requestDevice(plan)))
+  return async (inputs) => {
+    const bound = bindInputs(plan, inputs)
+    return bindingOf(plan, bound, await executor(bound))
+  }
 }

@@ -3,31 +3,19 @@ import { brokenCheck, brokenFact, type Sizes, valueIn } from '../plan/interpret.
 import type { Expression, Plan } from '../plan/schema.ts'
 import { failWith } from './plan-error.ts'
 
-export const failMissing = (kind: 'size' | 'scalar', name: string): never =>
-  failWith(`bind/missing-${kind}`, `missing ${kind} ${name}`, `a number ${name}`)
-
-/** The value of an expression. @throws PlanError `bind/missing-size` of a name without value */
-export const evaluate = (e: Expression, sizes: Sizes): number =>
-  valueIn(e, sizes) ?? failMissing('size', JSON.stringify(e))
-
 /** Adds the size that makes `e` equal to `value`, if a sum or product determines it. */
 export function solve(e: Expression, value: number, sizes: Map<string, number>): void {
   if (typeof e === 'string' && !sizes.has(e) && value >= 0 && Number.isInteger(value)) sizes.set(e, value)
   if (typeof e !== 'object') return
   const [op, a, b] = e as readonly [string, Expression, Expression]
-  const inverse =
-    op === 'add'
-      ? (x: number, y: number) => x - y
-      : op === 'mul'
-        ? (x: number, y: number) => x / y
-        : undefined
-  if (!inverse) return
   for (const [x, y] of [
     [a, b],
     [b, a],
   ] as const) {
-    const other = valueIn(y, sizes)
-    if (other !== undefined && valueIn(x, sizes) === undefined) solve(x, inverse(value, other), sizes)
+    // NaN, also of an unknown operand, determines no size.
+    const other = valueIn(y, sizes) ?? NaN
+    const rest = op === 'add' ? value - other : op === 'mul' ? value / other : NaN
+    if (valueIn(x, sizes) === undefined) solve(x, rest, sizes)
   }
 }
 

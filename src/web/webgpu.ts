@@ -4,7 +4,7 @@ import { arrayClass, type TypedArray } from '../ir/values/arrays.ts'
 import { fromWords, type NarrowDtype, toWords, WORD } from '../ir/values/words.ts'
 import { blocksOf } from '../plan/interpret.ts'
 import type { PackedArray, Plan, PlanBuffer, PlanLaunch } from '../plan/schema.ts'
-import { elementsOf } from './inputs.ts'
+import { elementsOf, visibleBuffers } from './inputs.ts'
 import type { Executor, GpuMemory } from './memory.ts'
 import { failWith } from './plan-error.ts'
 
@@ -26,8 +26,9 @@ export async function requestDevice({ needs, kernel }: Plan): Promise<GPUDevice>
   return adapter.requestDevice({ requiredFeatures, requiredLimits })
 }
 
-/** @throws PlanError `plan/missing-feature`, `plan/limit` */
+/** @throws PlanError `api/argument`, `plan/missing-feature`, `plan/limit` */
 function checkDevice({ needs }: Plan, { features, limits }: GPUDevice): void {
+  if (!features) failWith('api/argument', 'the device has no features', 'a GPUDevice')
   const missing = needs.features.find((f) => !features.has(f.replaceAll('_', '-')))
   if (missing)
     failWith('plan/missing-feature', `the device lacks ${missing}`, `requiredFeatures: ['${missing}']`)
@@ -137,7 +138,7 @@ export async function gpuExecutor(plan: Plan, device: GPUDevice): Promise<Execut
             failWith('bind/values-length', `${b.name} has ${given.size} bytes`, `${bytes} bytes`)
           memory.set(b.name, given ?? create(bytes, STORAGE | COPY_SRC | COPY_DST, b.name))
         }
-        for (const b of [...plan.buffers, ...(plan.packed ?? [])]) {
+        for (const b of visibleBuffers(plan)) {
           const values = arrays.get(b.name)
           if (values && values.length > 0) write(b, values)
         }

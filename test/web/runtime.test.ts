@@ -1,7 +1,7 @@
 /** `sparsetile/runtime` on plans written by hand: inputs, memory, errors. */
 import { afterAll, describe, expect, test } from 'vitest'
-import type { Plan, PlanBuffer } from '../../src/plan/schema.ts'
-import { type InstantiateOptions, instantiate, PlanError } from '../../src/web/runtime.ts'
+import type { Expression, Plan, PlanBuffer, PlanFamily } from '../../src/plan/schema.ts'
+import { type Functions, type InstantiateOptions, instantiate, PlanError } from '../../src/web/runtime.ts'
 import { ownDevice } from './own-device.ts'
 
 const gpu = await ownDevice()
@@ -187,7 +187,17 @@ describe.each(['cpu', 'webgpu'] as const)('on %s', (device) => {
     ['bind/value-type', { x: null as unknown as Float32Array, y, alpha: 1 }],
     ['bind/size-range', { x, y, alpha: 1, n: -1 }],
     ['bind/size-range', { x, y, alpha: 1, n: 2.5 }],
-    ['bind/size-range', { x, y, alpha: x }],
+    ['bind/scalar-range', { x, y, alpha: x }],
+    ['bind/scalar-range', { x, y, alpha: undefined as unknown as number }],
+    ['bind/scalar-range', { x, y, alpha: '1' as unknown as number }],
+    ['bind/scalar-range', { x, y, alpha: 1n as unknown as number }],
+    ['bind/scalar-range', { x, y, alpha: true }],
+    ['bind/scalar-range', { x, y, alpha: 1e300 }],
+    ['bind/size-range', { x, y, alpha: 1, n: '100' as unknown as number }],
+    ['bind/missing-size', null as unknown as Record<string, number>],
+    ['bind/missing-size', undefined as unknown as Record<string, number>],
+    ['none', { x, y, alpha: NaN }],
+    ['none', { x, y, alpha: -Infinity }],
     ['bind/unknown-name', { x, y, alpha: 1, Y: y }],
     ['plan/overflow', { n: 2 ** 25, x, y, alpha: 1 }],
     ['plan/too-large', { n: 2 ** 31, alpha: 1 }],
@@ -195,7 +205,7 @@ describe.each(['cpu', 'webgpu'] as const)('on %s', (device) => {
     const fn = await instantiate(axpy(device), own(device))
     // Lengths are checked first; a plan without them reaches the ranges.
     const plan = code === 'plan/overflow' ? axpy(device, { buffers: [], steps: [] }) : null
-    const sizes = Object.fromEntries(Object.entries(inputs).filter(([name]) => !/[xy]/.test(name)))
+    const sizes = Object.fromEntries(Object.entries(inputs ?? {}).filter(([name]) => !/[xy]/.test(name)))
     expect(
       await codeOf(async () => (plan ? (await instantiate(plan, own(device)))(sizes) : fn(inputs))),
     ).toBe(code)
@@ -213,6 +223,14 @@ describe.each(['cpu', 'webgpu'] as const)('on %s', (device) => {
     expect(await codeOf(() => instantiate(later, own(device)))).toBe('plan/version')
     expect(await codeOf(() => instantiate(null as unknown as Plan))).toBe('plan/version')
     expect(await codeOf(() => instantiate({ ...axpy(device), device: 'cuda' }))).toBe('plan/other-device')
+    for (const change of [{ device: 'metal' }, { modules: undefined }, { steps: 5 }, { steps: [null] }])
+      expect(
+        await codeOf(() => instantiate({ ...axpy(device), ...change } as unknown as Plan, own(device))),
+      ).toBe('device' in change ? 'plan/other-device' : 'plan/malformed')
+    let length: Expression = 'n'
+    for (let k = 0; k < 20_000; k++) length = ['neg', length]
+    const deep = await instantiate(axpy(device, { buffers: [buffer('x', 'in', { length })] }), own(device))
+    expect(await codeOf(() => deep({ x, y, alpha: 1 }))).toBe('plan/malformed')
     const [module] = axpy(device).modules
     const broken = axpy(device, { modules: [{ ...module!, text: 'nothing of the kind(' }] })
     expect(await codeOf(() => instantiate(broken, own(device)))).toBe('device/compile')
@@ -249,10 +267,58 @@ describe.each(['cpu', 'webgpu'] as const)('on %s', (device) => {
     const fn = await instantiate(family, own(device))
     expect((await fn({ x, y, alpha: 1, 'nnz(x)': 50 })).y![3]).toBe(4)
     expect((await fn({ x, y, alpha: 1, 'nnz(x)': 51 })).y![3]).toBe(0)
-    expect(await codeOf(() => fn({ x, y, alpha: 1 }))).toBe('bind/missing-size')
+    expect(await codeOf(() => fn({ x, y, alpha: 1 }))).toBe('choose/unknown-statistic')
+    expect(await codeOf(() => fn({ x, y, alpha: 1, 'nnz(x)': NaN }))).toBe('choose/unknown-statistic')
+    expect(await codeOf(() => fn({ alpha: 1, 'nnz(x)': 60 }))).toBe('bind/missing-size')
     const long = new Float32Array(200)
     expect(await codeOf(() => fn({ x: long, y: long, alpha: 1, 'nnz(x)': 0 }))).toBe('choose/no-match')
   })
+})
+
+test('conditions of a family may have fractions', async () => {
+  const mean = ['var', 'f64', 'mean(x)'] as const
+  const when = (e: Expression): PlanFamily => ({
+    schema: 'sparsetile-plan/1',
+    kernel: 'axpy',
+    choose: {
+      schedule: 'auto',
+      binding,
+      statistics: { 'mean(x)': { kind: 'mean', of: 'x' } },
+      branches: [{ when: [e], schedule: 'clear', plan: 0 }],
+    },
+    plans: [axpy('cpu', { steps: [{ clear: 'y' }] })],
+  })
+  const inputs = { x: Float32Array.of(1), y: Float32Array.of(1), alpha: 1, 'mean(x)': 2.5 }
+  for (const [e, holds] of [
+    [['gt', mean, ['const', 'f64', 2.4]], true],
+    [['gt', mean, 'n'], true],
+    [['eq', ['div', mean, 2], ['const', 'f64', 1.25]], true],
+    [['eq', ['div', ['cast', 'i32', mean], 2], 1], true],
+    [['eq', ['div', 5, ['cast', 'f64', 2]], ['const', 'f64', 2.5]], true],
+    [['eq', ['div', 5, ['select', ['lt', mean, 0], 1, 2]], 2], true],
+    [['not', ['and', ['lt', mean, 3], 'n']], false],
+  ] as const) {
+    const fn = await instantiate(when(e))
+    expect(await codeOf(() => fn(inputs)), JSON.stringify(e)).toBe(holds ? 'none' : 'choose/no-match')
+  }
+  const wrong = await instantiate(when(['round', mean]))
+  expect(await codeOf(() => wrong(inputs))).toBe('plan/malformed')
+})
+
+test('options of another device, unknown options, and what is no device', async () => {
+  const functions = { axpy_0: () => {} }
+  const device = {} as GPUDevice
+  for (const [kind, options] of [
+    ['cpu', { device }],
+    ['cpu', { signal: AbortSignal.abort() } as object],
+    ['webgpu', { functions, device: gpu }],
+    ['webgpu', { devise: gpu } as object],
+  ] as const)
+    expect(await codeOf(() => instantiate(axpy(kind), options))).toBe('api/unknown-option')
+  expect(await codeOf(() => instantiate(axpy('cpu'), { functions, device: undefined }))).toBe('none')
+  expect(await codeOf(() => instantiate(axpy('webgpu'), { device }))).toBe('api/argument')
+  const wrong = { axpy_0: 5 } as unknown as Functions
+  expect(await codeOf(() => instantiate(axpy('cpu'), { functions: wrong }))).toBe('device/unknown-entry')
 })
 
 test('functions instead of texts, which a page may forbid to import', async () => {

@@ -11,7 +11,7 @@ const f32 = new Float32Array(words.buffer)
  * The bits of a double rounded to f32 to odd: a number between two floats becomes the odd one. Rounding the result to a type with at least
  * two bits less then equals rounding the double once.
  */
-function bitsToOdd(x: number): number {
+export function bitsToOdd(x: number): number {
   f32[0] = x
   const isExact = f32[0] === x
   if (Math.abs(f32[0]) > Math.abs(x)) words[0]!--

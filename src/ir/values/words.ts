@@ -5,7 +5,7 @@
  */
 import { arrayClass, type TypedArray } from './arrays.ts'
 import type { Dtype } from './dtype.ts'
-import { f16ToF32Bits, f32BitsToBf16, f32BitsToF16, fromBf16, fromF16, toBf16, toF16 } from './half.ts'
+import { bitsToOdd, f16ToF32Bits, f32BitsToBf16, f32BitsToF16 } from './half.ts'
 
 /** A type whose elements are one 32-bit word. */
 export type WordDtype = 'f32' | 'i32' | 'u32'
@@ -54,7 +54,8 @@ export function fromWords(dtype: NarrowDtype, words: ArrayBuffer, length: number
 
 /** Rounds or wraps a number to a value of the type. */
 export function roundTo(dtype: Dtype, x: number): number {
-  if (dtype === 'f16') return fromF16(toF16(x))
-  if (dtype === 'bf16') return fromBf16(toBf16(x))
-  return dtype === 'bool' ? truth(x) : arrayClass(dtype).of(x)[0]!
+  const narrow = NARROW[dtype]
+  return narrow
+    ? toWords(dtype as NarrowDtype, Uint16Array.of(narrow(dtype === 'bool' ? x : bitsToOdd(x))))[0]!
+    : arrayClass(dtype).of(x)[0]!
 }
