@@ -27,6 +27,7 @@ export { best, type ConvergenceOptions, convergence, outcomes, predictions } fro
 export { type Row, type TableOptions, table } from './notebook/table.ts'
 export type { Language } from './notebook/texts.ts'
 export { code, generatedCode, stage, steps, type TextOptions } from './notebook/texts.ts'
+export type { MeasurePair, WeighedTrial } from './notebook/tradeoffs.ts'
 export {
   importance,
   type ParetoMeasure,
@@ -34,4 +35,3 @@ export {
   pareto,
   paretoFront,
 } from './notebook/tradeoffs.ts'
-export type { MeasurePair, WeighedTrial } from './notebook/tradeoffs.ts'
