@@ -118,6 +118,9 @@ export const ROOMS = {
   // Files directly in src: what users import, and nothing else.
   '.': [
     'analysis',
+    'elaborate',
+    'sketch',
+    'storage/engines/device',
     'reference',
     'schedule',
     'ast',

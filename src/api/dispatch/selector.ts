@@ -18,7 +18,8 @@ import { randomInputs } from '../inputs/random-inputs.ts'
 import { residentStructure } from '../resident/resident-binding.ts'
 import { kindOf, modelFor, type SelectionInputs } from './device-facts.ts'
 import { type Decision, decide, type Selection } from './dispatch-conditions.ts'
-import { equalRatios, type Facts, inputFacts, lookupIn } from './facts.ts'
+import { equalRatios, type Facts, lookupIn } from './facts.ts'
+import { inputFacts } from './input-facts.ts'
 import type { LiveRatios } from './prepared-schedule.ts'
 import {
   type AnyKernel,

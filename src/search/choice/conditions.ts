@@ -1,7 +1,8 @@
 /** Candidate conditions of choices among schedules, as far as the data of a study distinguish them. */
 
 import type { SelectionContext } from '../../api/dispatch/device-facts.ts'
-import { inputFacts, lookupIn } from '../../api/dispatch/facts.ts'
+import { lookupIn } from '../../api/dispatch/facts.ts'
+import { inputFacts } from '../../api/dispatch/input-facts.ts'
 import type { RunInputs } from '../../api/inputs/bound-inputs.ts'
 import type { Kernel } from '../../api/kernels/kernel.ts'
 import { resultOrError, SptError } from '../../ast/diagnostics/diagnostic.ts'
