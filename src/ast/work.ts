@@ -3,6 +3,7 @@
  * once (`runSync`); `Work` runs it with pauses, in which timers and signals are handled, until an `AbortSignal` aborts it.
  */
 import { invariant } from './diagnostics/diagnostic.ts'
+import { expectOptions } from './diagnostics/expect-argument.ts'
 import { expectValue, FUNCTION, SIGNAL } from './diagnostics/value-kinds.ts'
 
 export type Coroutine<T> = Generator<Promise<unknown> | undefined, T, unknown>
@@ -148,6 +149,12 @@ export class Work {
       signal.removeEventListener('abort', onAbort!)
     }
   }
+}
+
+/** The work of a call whose only options are `WorkOptions`. Throws SptError `api/…`, and the reason of a signal that has aborted. */
+export function startWork(call: string, options: WorkOptions): Work {
+  expectOptions(call, options, WORK_OPTIONS)
+  return new Work(options)
 }
 
 /** Resolves in a later task of the event loop, without the minimum delay of timers. */

@@ -51,7 +51,7 @@ export const checkedPlan = (stage3: Kernel3): CheckedPlan => ({
 })
 
 interface Compiled
-  extends Pick<LaunchPlan, 'schedule' | 'device' | 'index' | 'needs' | 'texts'>,
+  extends Pick<LaunchPlan, 'schedule' | 'device' | 'index' | 'needs' | 'texts' | 'unorderedSums'>,
     Pick<PackedPlan, 'arenas'> {
   readonly kernel: Kernel1
   readonly stage3: Kernel3

@@ -35,6 +35,7 @@ import {
   type PlanScalar,
   type PlanSize,
   type PlanStep,
+  type PlanUnorderedSum,
   SCHEMA,
 } from './schema.ts'
 
@@ -176,6 +177,7 @@ export const planFields: Codec<Plan> = record<Plan>({
   ),
   facts: some(list(record<PlanFact>({ size: text, relation: oneOf(['multiple', 'equal']), by: integer }))),
   lostWrites: some(record<PlanLostWrites>({ buffer: text, targets: names })),
+  unorderedSums: some(list(record<PlanUnorderedSum>({ launch: text, buffer: text, reducer: text }))),
   precision: some(count),
   runtimeFormats: some(list(node)),
   binding: node,

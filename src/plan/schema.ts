@@ -146,6 +146,15 @@ export interface PlanLostWrites {
   readonly targets: readonly string[]
 }
 
+/** A sum whose order differs from run to run, because a launch updates floats by atomics. */
+export interface PlanUnorderedSum {
+  /** Name of the launch, which contains the names of its loops. */
+  readonly launch: string
+  readonly buffer: string
+  /** Name of the reducer, such as `+`. */
+  readonly reducer: string
+}
+
 /** Lists of a format that each run builds for a dense tensor (`live`). */
 export interface RuntimeFormat {
   readonly tensor: string
@@ -208,6 +217,8 @@ export interface Plan {
   readonly checks: readonly PlanCheck[]
   readonly facts?: readonly PlanFact[]
   readonly lostWrites?: PlanLostWrites
+  /** If absent, equal inputs give bitwise equal outputs in every run. */
+  readonly unorderedSums?: readonly PlanUnorderedSum[]
   /** The fewest mantissa bits that instructions keep of a factor; all if absent. */
   readonly precision?: number
   readonly runtimeFormats?: readonly RuntimeFormat[]

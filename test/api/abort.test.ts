@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type Progress, runSync, Work } from '../../src/ast/work.ts'
 import { measure } from '../../src/device.ts'
-import { coords, type Device, dense, devices, load, readTensor } from '../../src/node.ts'
+import { coords, type Device, dense, devices, load, loadPlan, readTensor } from '../../src/node.ts'
 import type { DeviceBuffer } from '../../src/runtime/device.ts'
 
 const SPMM = 'sparsetile/kernels/spmm.spt'
@@ -40,6 +40,16 @@ function abortAt(n: number) {
   }
   return { options: { signal: controller.signal, onProgress }, parts, controller }
 }
+
+const DISPATCH = `kernel k(m: size) {
+  axis i = dense_fixed(m)
+  buffer X: f32[i] in
+  buffer Y: f32[i] out
+  iterate c [i] as S { Y[i] = X[i] + 1 }
+}
+schedule k.two { split i by 2 }
+schedule k.three { split i by 3 }
+schedule k.pick choose { when (m > 100) two otherwise three }`
 
 const A = coords(
   [3, 3],
@@ -95,6 +105,8 @@ for (const [name, open] of [
       const bound = await abortEverywhere(async (o) => (await fn.bind({ A, B }, o)).free(), unchanged)
       expect(bound).toBeGreaterThanOrEqual(3)
       expect(await abortEverywhere((o) => fn({ A, B }, o), unchanged)).toBeGreaterThan(bound)
+      const { plan } = fn
+      expect(await abortEverywhere((o) => loadPlan(plan, device, o))).toBe(1)
       const binding = await fn.bind({ A, B })
       const size = held()
       const same = (): void => expect(held()).toBe(size)
@@ -105,6 +117,20 @@ for (const [name, open] of [
       unchanged()
     })
   })
+
+test('build and choose of a dispatch', async () => {
+  const device = await devices.cpu()
+  const kernel = (await load(DISPATCH)).kernel().schedule('pick')
+  const X = dense([3], Float32Array.of(1, 2, 3))
+  const whole: string[] = []
+  await kernel.build(device, { onProgress: ({ phase }) => whole.push(phase) })
+  expect(whole).toEqual(['select', 'lower', 'compile', 'lower', 'compile'])
+  expect(await abortEverywhere((o) => kernel.build(device, o))).toBe(5)
+  expect(await abortEverywhere((o) => kernel.build(device, { ...o, sizes: { m: 3 } }))).toBe(2)
+  const fn = await kernel.build(device)
+  expect(await abortEverywhere((o) => fn.choose({ X }, o))).toBe(2)
+  expect(await abortEverywhere((o) => kernel.choose(device, { X }, o))).toBe(1)
+})
 
 test('load and readTensor', async () => {
   expect(await abortEverywhere((o) => load(SPMM, o))).toBeGreaterThan(3)
@@ -117,6 +143,7 @@ test('a signal that has aborted rejects every call at once; other values are not
   const reason = new Error('enough')
   const signal = AbortSignal.abort(reason)
   const device = await devices.cpu()
+  const dispatch = (await load(DISPATCH)).kernel().schedule('pick')
   const kernel = (await load(SPMM)).kernel('spmm').schedule('cpu', 8)
   const fn = await kernel.build(device)
   const binding = await fn.bind({ A, B })
@@ -125,6 +152,10 @@ test('a signal that has aborted rejects every call at once; other values are not
     () => kernel.build(device, { signal }),
     () => fn({ A, B }, { signal }),
     () => fn.bind({ A, B }, { signal }),
+    () => fn.choose({ A, B }, { signal }),
+    () => dispatch.choose(device, { A, B }, { signal }),
+    () => dispatch.build(device, { signal }),
+    () => loadPlan(fn.plan, device, { signal }),
     () => binding.verify({ signal }),
     () => binding.measure({ signal }),
     () => measure(device, binding.commands, { signal }),

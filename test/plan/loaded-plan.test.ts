@@ -160,3 +160,40 @@ test('spt emit writes a plan, and spt run executes it', async () => {
   expect(rejected.code).toBe(2)
   expect((await spt(['run'])).code).toBe(2)
 })
+
+test('a plan has the sums without a fixed order of its schedule', async () => {
+  const device = await devices.webgpu({ adapter: 'swiftshader' })
+  const kernel = (await load('kernels/spmm.spt')).kernel('spmm')
+  for (const name of ['hyb', 'gpu']) {
+    const fn = await kernel.schedule(name).build(device)
+    const loaded = await loadPlan(JSON.parse(JSON.stringify(fn.plan)), device)
+    expect(loaded.deterministic).toBe(name === 'gpu')
+    expect(loaded.unorderedSums).toEqual(fn.unorderedSums)
+    const bound = await loaded.bind({ A, B })
+    expect(bound.deterministic).toBe(name === 'gpu')
+  }
+  await device.dispose()
+})
+
+test('options of the command without effect on a plan are rejected, and random data are reported', async () => {
+  const folder = new Folder()
+  const file = folder.file('plan.json', JSON.stringify(plan))
+  const matrix = folder.at('a.mtx')
+  await writeTensor(matrix, A)
+  const run = ['run', '--plan', file, '--bind', `A=${matrix}`, '--size', 'd=2']
+  for (const option of [
+    ['--verify'],
+    ['--schedule', 'gpu'],
+    ['--kernel', 'x'],
+    ['--repeat', '3'],
+    ['x.spt'],
+  ]) {
+    const { code, err } = await spt([...run, ...option])
+    expect([code, err]).toEqual([2, expect.stringContaining(`${option[0]} has no effect with --plan`)])
+  }
+  expect((await spt(run)).out).toContain('random: B (seed 0)')
+  const { err } = await spt(['run', '--plan', matrix])
+  expect(err).toContain('is not JSON')
+  expect(err).not.toContain(`--out '${matrix}'`)
+  folder.remove()
+})

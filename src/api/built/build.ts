@@ -65,7 +65,7 @@ export async function buildKernel(
 async function buildDispatch(
   open: Dispatch,
   device: Device,
-  { sizes, statistics = {} }: Pick<BuildOptions, 'sizes' | 'statistics'>,
+  { sizes, statistics = {}, signal, onProgress }: BuildOptions,
   work: Work,
 ): Promise<Built> {
   const hasStatistics = callerStatistics(open.choice, statistics).size > 0
@@ -73,13 +73,15 @@ async function buildDispatch(
   const released = (): void => family.release()
   // Runs measure these; until then, no schedule is preferred.
   if (![...open.choice.statistics.values()].some((s) => s.kind === 'fill_ratio' && s.live)) {
-    const chosen = await valueOrError(() => work.wait(family.choose({ ...sizes }, { statistics }), released))
+    const choosing = () =>
+      work.wait(family.choose({ ...sizes }, { statistics, signal, onProgress }), released)
+    const chosen = await valueOrError(choosing)
     if (chosen instanceof SptError) {
       if (hasStatistics || chosen.diagnostics.some((d) => !NEEDS_DATA.has(d.code))) throw chosen
     } else if (sizes || hasStatistics) return chosen
   }
   // On a software adapter, the default dispatch runs small data without its schedules, whose compilation takes seconds.
-  if (!open.isDefault || !device.isSoftware) await work.wait(family.compileAll(), released)
+  if (!open.isDefault || !device.isSoftware) await work.wait(family.compileAll(work), released)
   return family
 }
 

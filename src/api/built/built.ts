@@ -66,7 +66,7 @@ export class Built extends Callable<
 
   /**
    * Floating-point sums by atomic updates, whose order varies, so that the last bits of results may differ from run to run. Under a
-   * dispatch, sums of the schedules that were compiled so far. @throws SptError `plan/no-kernel` for a plan that was loaded
+   * dispatch, sums of the schedules that were compiled so far.
    */
   get unorderedSums(): readonly UnorderedSum[] {
     return [...this.#family.codes].flatMap((c) => c.unorderedSums)
@@ -97,13 +97,18 @@ export class Built extends Callable<
    * @throws SptError `choose/…`, and `bind/…` for names, ranks and shapes that `bind` would reject
    */
   async choose(inputs: Inputs, options: SelectionOptions = {}): Promise<Built> {
-    const given = namedInputs('choose', inputs, options, ['resident'])
+    const given = namedInputs('choose', inputs, options, ['resident', ...WORK_OPTIONS])
+    const work = new Work(options)
     if (this.#family.schedules.kind === 'fixed') return this
+    work.begin('select', this.#family.label)
     const selector = this.#selector(given)
-    await selector.fetch()
+    const fetching = selector.fetch()
+    if (fetching) await work.wait(fetching)
     return firstAccepted(selector.candidates(), async (candidate) => {
       selector.check(candidate)
-      return new Built(this.device, { kind: 'fixed', code: await candidate.compile() }, candidate.selection)
+      work.begin('compile', this.name)
+      const code = await work.wait(candidate.compile())
+      return new Built(this.device, { kind: 'fixed', code }, candidate.selection)
     })
   }
 
@@ -133,7 +138,7 @@ export class Built extends Callable<
     if (this.#family.schedules.kind !== 'fixed') work.begin('select', this.#family.label)
     const selector = this.#selector(inputs)
     const fetching = selector.fetch()
-    if (fetching) await fetching
+    if (fetching) await work.wait(fetching)
     if (selector.isOpenAlways) return this.#selecting(selector)
     return firstAccepted(selector.candidates(), async (candidate, rejected) => {
       const { selection, label } = candidate
@@ -201,8 +206,8 @@ export class Built extends Callable<
   }
 
   /** @internal Compiles the schedules that a dispatch may select, if they need no data. */
-  compileAll(): Promise<void> {
-    return this.#family.compileAll()
+  compileAll(work: Work): Promise<void> {
+    return this.#family.compileAll(work)
   }
 
   /** @internal The host's part of `bind`. */

@@ -13,7 +13,7 @@ import {
   type Sources,
 } from '../../run/compile/compiled-program.ts'
 import { isRefusedByDevice } from '../../run/compile/device-limits.ts'
-import { type UnorderedSum, unorderedSums } from '../../run/verify/unordered-sums.ts'
+import type { UnorderedSum } from '../../run/verify/unordered-sums.ts'
 import type { Device } from '../../runtime/device.ts'
 import type { ErrorSources } from '../programs/error-sources.ts'
 
@@ -71,8 +71,7 @@ export class CompiledCode {
 
   /** Floating-point sums by atomic updates, whose order varies, so that the last bits of results may differ from run to run. */
   get unorderedSums(): readonly UnorderedSum[] {
-    const { compilation, device } = this
-    return unorderedSums(compilation.loops, compilation.planFor(lanesOf(device)), device.kind)
+    return this.program.plan.unorderedSums ?? []
   }
 
   /** Compiles the same schedule for another device. */

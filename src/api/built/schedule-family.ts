@@ -1,6 +1,7 @@
 /** The schedules of a compiled kernel on a device, compiled on first use. */
 import { resultOrError, SptError } from '../../ast/diagnostics/diagnostic.ts'
 import { appliedName } from '../../ast/print/message-text.ts'
+import type { Work } from '../../ast/work.ts'
 import type { Kernel1 } from '../../ir/coordinates/stage1.ts'
 import { getOrAddPromise } from '../../ir/memoize.ts'
 import type { Compilation } from '../../run/compile/compile.ts'
@@ -96,7 +97,7 @@ export class Family {
    * Compiles the schedules that a dispatch may select, if they need no data, and are not more than a family has. Throws SptError
    * `schedule/…`, `device/compile` of any of them.
    */
-  async compileAll(): Promise<void> {
+  async compileAll(work?: Work): Promise<void> {
     const { schedules } = this
     if (schedules.kind !== 'dispatch') return
     const branches = resultOrError(() => closedBranches(schedules, this.device))
@@ -109,15 +110,19 @@ export class Family {
         // `fastest` skips illegal schedules.
         if (schedule instanceof SptError && calls.length === 1) throw schedule
         if (schedule && !(schedule instanceof SptError) && !(schedule instanceof CompiledCode))
-          await this.#compile(schedule, { schedule: own.call.schedule.name, span: own.call.span })
+          await this.#compile(schedule, { schedule: own.call.schedule.name, span: own.call.span }, work)
       }
   }
 
   /** Compiles a schedule once. Errors name the selected branch. */
-  #compile(kernel: AnyKernel, selection: Pick<Selection, 'schedule' | 'span'> | null): Promise<CompiledCode> {
+  #compile(
+    kernel: AnyKernel,
+    selection: Pick<Selection, 'schedule' | 'span'> | null,
+    work?: Work,
+  ): Promise<CompiledCode> {
     return getOrAddPromise(this.#compiled, selection?.schedule ? kernel : keyOf(kernel), async () => {
       try {
-        const code = await compileSteps<AnyKernel>(kernel, this.device)
+        const code = await compileSteps<AnyKernel>(kernel, this.device, work)
         this.codes.add(code)
         return code
       } catch (e) {

@@ -29,7 +29,6 @@ import {
   numbersOf,
   show,
 } from './argument-checks.ts'
-import type { Inputs } from './flat-inputs.ts'
 import { type Bindable, copyOf, dtypeOf } from './tensors.ts'
 
 export interface RunInputs {
@@ -164,7 +163,11 @@ function byPosition(
  * Returns a copy of new values of an input, which the caller may change afterwards. 16-bit and 8-bit arrays have the buffer's type if it
  * has such elements. A scalar has one value. Throws SptError `api/argument`, `tensor/…`, `bind/not-input`.
  */
-export function updateOf(kernel: Kernel1, name: string, values: Inputs[string]): Tensor | BareValues {
+export function updateOf(
+  kernel: Kernel1,
+  name: string,
+  values: Bindable | number | boolean,
+): Tensor | BareValues {
   const param = paramOf(kernel, name)
   if (param?.kind === 'size')
     failAs('bind/not-input', {

@@ -1,5 +1,6 @@
 /** Kernels of a program: their schedules, dispatches and search spaces by name, and their compilation. */
 import { failWith } from '../../ast/diagnostics/diagnostic.ts'
+import { WORK_OPTIONS, Work } from '../../ast/work.ts'
 import { DEVICE_KINDS } from '../../backends/target.ts'
 import type { Choice, Schedule } from '../../elaborate/index.ts'
 import type { Kernel1 } from '../../ir/coordinates/stage1.ts'
@@ -190,9 +191,12 @@ export class Kernel extends SteppedKernel<Kernel> {
       })
     kindOf(on)
     const { deterministic = false, ...others } = options
-    const given = namedInputs('choose', inputs, others, ['resident'])
+    const given = namedInputs('choose', inputs, others, ['resident', ...WORK_OPTIONS])
+    const work = new Work(options)
+    work.begin('select', `${this.name}.${open.text}`)
     const selector = new Selector(new Family(on as Device, { ...open, deterministic }), given)
-    await selector.fetch()
+    const fetching = selector.fetch()
+    if (fetching) await work.wait(fetching)
     const { schedule, selection } = selector.select()
     return { kernel: schedule as Kernel, selection }
   }

@@ -1,4 +1,5 @@
 /** Plans that were read from JSON, on a device. */
+import { startWork, type WorkOptions } from '../../ast/work.ts'
 import { printExpr1 } from '../../ir/print/print-stage1.ts'
 import { isFamily, type LoadableFamily, readFamily } from '../../plan/family-codec.ts'
 import type { LaunchPlan } from '../../plan/launch-plan.ts'
@@ -21,11 +22,20 @@ import { checkDevice } from '../inputs/argument-checks.ts'
  * const fn = await loadPlan(JSON.parse(text), device)
  * const { C } = await fn({ A, B })
  * ```
+ * @param options - A signal, and a function that receives the progress
  * Throws SptError `plan/…` if the plan is malformed, was changed, or is for another device; `device/compile`.
  */
-export async function loadPlan(plan: Plan | PlanFamily, device: Device): Promise<Built> {
+export async function loadPlan(
+  plan: Plan | PlanFamily,
+  device: Device,
+  options: WorkOptions = {},
+): Promise<Built> {
   checkDevice(device)
-  const codeOf = async (p: LaunchPlan) => new CompiledCode(null, await loadOn(device, p))
+  const work = startWork('loadPlan', options)
+  const codeOf = async (p: LaunchPlan) => {
+    work.begin('compile', p.kernel)
+    return new CompiledCode(null, await work.wait(loadOn(device, p), (late) => late.release()))
+  }
   if (!isFamily(plan)) return new Built(device, { kind: 'fixed', code: await codeOf(readPlan(plan)) })
   const family = readFamily(plan)
   return new Built(device, dispatchOf(family, await Promise.all(family.plans.map(codeOf))))

@@ -22,7 +22,7 @@ import { allAxesOf } from '../../run/bind/bind-plan.ts'
 import { runOn } from '../../run/compile/compiled-program.ts'
 import type { Verification } from '../../run/verify/verify.ts'
 import type { DeviceKind } from '../../runtime/device.ts'
-import type { Call, CommandSpec } from '../arguments/command.ts'
+import { type Call, type CommandSpec, without } from '../arguments/command.ts'
 import { BIND, DETERMINISTIC, DEVICE, KERNEL, SCHEDULE, SEED, SIZE, TRUST } from '../arguments/options.ts'
 import { type Form, formsOn } from '../forms.ts'
 import { EXIT } from '../output/failure.ts'
@@ -45,22 +45,24 @@ export const run: CommandSpec = {
   summary: 'Run a kernel on data',
   options: [
     { flags: '--plan <FILE>', about: 'Run a plan of spt emit --target plan instead of FILE', file: 'read' },
-    KERNEL,
-    SCHEDULE,
+    ...without(['plan'], KERNEL, SCHEDULE),
     BIND,
     SIZE,
     DEVICE,
-    DETERMINISTIC,
-    { flags: '--verify', about: 'Compare every output with the reference; exit 1 on a difference' },
-    { flags: '--repeat <N>', about: `Number of timed runs, after a warm-up (default: ${DEFAULT_REPEAT})` },
+    ...without(
+      ['plan'],
+      DETERMINISTIC,
+      { flags: '--verify', about: 'Compare every output with the reference; exit 1 on a difference' },
+      { flags: '--repeat <N>', about: `Number of timed runs, after a warm-up (default: ${DEFAULT_REPEAT})` },
+    ),
     SEED,
     { flags: '--out <NAME=PATH>', about: 'Write an output', repeats: true, file: 'write' },
-    {
+    ...without(['plan'], {
       flags: '--verbose',
       about: 'Print phases with times, the values used for selection, and other variants',
-    },
+    }),
     { flags: '--json', about: 'Print one JSON object; times in milliseconds' },
-    ...TRUST,
+    ...without(['plan'], ...TRUST),
   ],
   notes: [
     `Reads ${READABLE.join(' ')}; writes ${WRITABLE.join(' ')}.\n${ADDRESSES}`,
@@ -77,7 +79,12 @@ export const run: CommandSpec = {
   ],
   async run(call) {
     const plan = call.one('plan')
-    if (plan !== undefined) return runPlan(call, plan)
+    if (plan !== undefined) {
+      const [file] = call.args
+      if (file !== undefined)
+        call.reject(`${file} has no effect with --plan`, { expected: 'a .spt file, or --plan FILE' })
+      return runPlan(call, plan)
+    }
     if (call.args.length === 0)
       return call.reject('FILE is missing', { expected: 'a .spt file, or --plan FILE' })
     const kind = call.choice('device', DEVICE_KINDS) ?? 'cpu'
@@ -241,7 +248,7 @@ async function planIn(path: string): Promise<Plan | PlanFamily> {
     } catch {
       return failWith('plan/malformed', `'${path}' is not JSON`, {
         expected: 'a plan',
-        hint: `spt emit kernel.spt --target plan --out '${path}'`,
+        hint: 'spt emit kernel.spt --target plan --out plan.json writes a plan',
       })
     }
   })()
@@ -265,14 +272,16 @@ export async function runPlan(call: Call, path: string): Promise<number> {
   await bound.run()
   const milliseconds = performance.now() - start
   for (const [name, to] of outputs) await writeTensor(to, await bound.get(name))
+  const random = randomNames(kernel, bound.executable.bound.random)
   bound.free()
   const schedule = bound.selection?.text ?? (plan as Plan).schedule
-  const report = { kernel: plan.kernel, schedule, device: device.name, milliseconds }
+  const report = { kernel: plan.kernel, schedule, device: device.name, milliseconds, random }
   call.io.out(
     call.flag('json')
       ? `${JSON.stringify({ ...report, written: Object.fromEntries(outputs) })}\n`
       : `${[
           `${report.kernel}${report.schedule ? `.${report.schedule}` : ''} on ${device.name}: first run ${milliseconds.toPrecision(3)} ms`,
+          ...(random.length > 0 ? [`random: ${random.join(', ')} (seed ${seed})`] : []),
           ...[...outputs].map(([name, to]) => `${name} written to ${to}`),
         ].join('\n')}\n`,
   )

@@ -14,6 +14,7 @@ import type { Command, CompiledModule, Device, DeviceBuffer } from '../../runtim
 import { isWord } from '../../runtime/webgpu/widened-elements.ts'
 import { coordStepsKey } from '../../schedule/coordinates/steps.ts'
 import type { Bound } from '../bind/index.ts'
+import { unorderedSums } from '../verify/unordered-sums.ts'
 import type { Compilation } from './compile.ts'
 import type { DeviceProperties } from './device-limits.ts'
 import { checkLimits, hasWideIndices, needsOf } from './device-limits.ts'
@@ -76,7 +77,7 @@ export async function compileOn(
   return programOf(device, planOf(false), sources, hasWideIndices(device) ? () => planOf(true) : undefined)
 }
 
-type PlanSource = Pick<Compilation, 'kernel' | 'planFor' | 'place'>
+type PlanSource = Pick<Compilation, 'kernel' | 'loops' | 'planFor' | 'place'>
 
 /** Returns the plan of a kernel for the properties of a device. Throws SptError `device/no-instruction`, `emit/…`, `plan/…`. */
 export const planOn = (
@@ -100,6 +101,7 @@ function planner(
     for (const t of texts) checkCapabilities(device, t)
     checkLimits(device, packed)
     const dtypes = new Set(packed.plan.buffers.map((b) => b.dtype))
+    const sums = unorderedSums(compilation.loops, packed.plan, device.kind)
     return launchPlan({
       kernel: compilation.kernel,
       schedule: compilation.place.schedule,
@@ -110,6 +112,7 @@ function planner(
       needs: needsOf(device, packed, texts),
       words: [...dtypes].filter((t) => isWord(device, t)),
       texts,
+      ...(sums.length > 0 && { unorderedSums: sums }),
     })
   }
 }
