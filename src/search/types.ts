@@ -1,4 +1,4 @@
-import type { Coroutine } from '../ast/work.ts'
+import type { AbortSignalLike, Coroutine } from '../ast/work.ts'
 
 /**
  * Data types shared by the modules of the search. A *space* is a tree of decisions; a *point* has a value for each decision
@@ -108,7 +108,7 @@ export interface EvaluationRequest {
 
 export interface EvaluationContext {
   /** Aborts when the search is to end. */
-  readonly signal: AbortSignal
+  readonly signal: AbortSignalLike
   /** Reports the outcome of a point, by its index, as soon as it is known, so that it survives the end of the search. */
   readonly report?: ((at: number, outcome: Outcome) => void) | undefined
 }

@@ -3,9 +3,19 @@ import { mkdtempSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { type Progress, runSync, Work } from '../../src/ast/work.ts'
+import { type Progress, runSync, Work, type WorkOptions } from '../../src/ast/work.ts'
 import { measure } from '../../src/device.ts'
-import { coords, type Device, dense, devices, load, loadPlan, readTensor } from '../../src/node.ts'
+import {
+  type Binding,
+  coords,
+  type Device,
+  dense,
+  devices,
+  load,
+  loadPlan,
+  readTensor,
+} from '../../src/node.ts'
+import { expectedOf } from '../../src/run/bind/results/reference-inputs.ts'
 import type { DeviceBuffer } from '../../src/runtime/device.ts'
 
 const SPMM = 'sparsetile/kernels/spmm.spt'
@@ -84,6 +94,21 @@ async function abortEverywhere(
   }
 }
 
+/** The long calls of a binding, with options. */
+const callsOf = (b: Binding, device: Device): ((options: WorkOptions) => Promise<unknown>)[] => [
+  (o) => b.run(o),
+  (o) => b.set('B', B, o),
+  (o) => b.get('C', o),
+  (o) => b.outputs(o),
+  (o) => b.time(2, o),
+  (o) => b.explain({ ...o, time: false }),
+  (o) => b.precompile(o),
+  (o) => b.awaitMeasurements(o),
+  async (o) => (await b.graph(o)).free(),
+  async (o) => (await b.rebuild(device, o)).free(),
+  (o) => b.verifyAgainst(expectedOf(b.code.compilation.source, b.executable.bound, {}), o),
+]
+
 for (const [name, open] of [
   ['cpu', devices.cpu],
   ['webgpu', devices.webgpu],
@@ -112,6 +137,10 @@ for (const [name, open] of [
       const same = (): void => expect(held()).toBe(size)
       expect(await abortEverywhere((o) => binding.verify(o), same)).toBe(2)
       expect(await abortEverywhere((o) => binding.measure({ ...o, repeats: 3, warmups: 1 }), same)).toBe(2)
+      for (const call of callsOf(binding, device)) {
+        expect(await abortEverywhere(call, same)).toBeGreaterThanOrEqual(1)
+        await binding.run()
+      }
       expect((await binding.verify()).ok).toBe(true)
       binding.free()
       unchanged()
@@ -156,12 +185,17 @@ test('a signal that has aborted rejects every call at once; other values are not
     () => dispatch.choose(device, { A, B }, { signal }),
     () => dispatch.build(device, { signal }),
     () => loadPlan(fn.plan, device, { signal }),
+    ...callsOf(binding, device).map((call) => () => call({ signal })),
     () => binding.verify({ signal }),
     () => binding.measure({ signal }),
     () => measure(device, binding.commands, { signal }),
     () => readTensor('nowhere.mtx', { signal }),
   ])
     await expect(call()).rejects.toBe(reason)
+  for (const call of callsOf(binding, device))
+    await expect(call({ strange: 1 } as never)).rejects.toThrow(
+      /api\/unknown-option: .* has no option strange/,
+    )
   await expect(fn.bind({ A, B }, { signal: 5 as never })).rejects.toThrow(/signal/)
   await expect(kernel.build(device, { onProgress: 5 as never })).rejects.toThrow(/onProgress/)
 })

@@ -254,6 +254,7 @@ const CASES: Readonly<Record<string, (s: Scene) => unknown>> = {
   'output bound to another shape': ({ c, run }) => c.bind({ A, B: run.output('C'), ...params }),
   'output bound to an output': ({ c, run }) => c.bind({ A, B, C: run.output('C'), ...params }),
   'values of an output on the device': ({ run }) => run.output('C').values,
+  'explain(null)': ({ run }) => run.explain(null),
   'verifyAgainst()': ({ run }) => run.verifyAgainst(),
   'verifyAgainst({ buffers: {} })': ({ run }) => run.verifyAgainst({ buffers: {} }),
   'verify of a sample of nothing': ({ run }) => run.verify({ sample: {} }),

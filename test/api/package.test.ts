@@ -169,7 +169,8 @@ console.log([...(await prune(layers, { pattern: elementWise(), sparsity: 0.5 }))
   test('has types that a strict consumer compiles against', () => {
     consumer(
       'main.ts',
-      `import { devices, type Kernel, load, type Tensor } from 'sparsetile'
+      `${['device', 'families', 'notebook', 'prune', 'search'].map((entry) => `import 'sparsetile/${entry}'`).join('\n')}
+import { devices, type Kernel, load, type Tensor } from 'sparsetile'
 const kernel: Kernel = (await load('k.spt')).kernel().split('i', 8, ['io', 'ii']).bind({ io: 'block.x' })
 const compiled = await kernel.build(await devices.cuda({ ordinal: 0 }))
 const out: Record<string, Tensor> = await compiled({ d: 1 }, { seed: 1 })

@@ -1,5 +1,5 @@
 /** Bindings: compiled kernels with bound data. */
-import { WORK_OPTIONS, Work, type WorkOptions } from '../../ast/work.ts'
+import { startWork, WORK_OPTIONS, Work, type WorkOptions } from '../../ast/work.ts'
 import type { RefOptions, RefOutputs } from '../../reference/index.ts'
 import { callerTensors } from '../../run/bind/bind-plan.ts'
 import type { Bound, TensorFormat } from '../../run/bind/index.ts'
@@ -95,13 +95,31 @@ export class Binding extends ErrorSources {
   }
 
   /** Resolves when all measured fill ratios of earlier runs have been read back from the device. */
-  awaitMeasurements(): Promise<void> {
-    return this.#turns.take(() => this.#runs.awaitMeasurements())
+  awaitMeasurements(options: WorkOptions = {}): Promise<void> {
+    return this.#call('awaitMeasurements', options, () => this.#runs.awaitMeasurements())
   }
 
   /** Compiles the schedules for fill ratios 0 and 1, so that no run waits for the compiler. */
-  precompile(): Promise<void> {
-    return this.#turns.take(() => this.#runs.precompile())
+  precompile(options: WorkOptions = {}): Promise<void> {
+    return this.#call('precompile', options, () => this.#runs.precompile())
+  }
+
+  /**
+   * Takes a turn, in which `call` begins unless the signal has aborted. A later abort rejects at once; the work of the device then ends
+   * before the next turn, and `undo` frees its result.
+   */
+  async #call<T>(
+    name: string,
+    options: WorkOptions,
+    call: () => Promise<T>,
+    undo?: (late: T) => void,
+  ): Promise<T> {
+    const work = startWork(name, options)
+    const inTurn = async (): Promise<T> => {
+      work.begin(name)
+      return call()
+    }
+    return work.wait(this.#turns.take(inTurn), undo)
   }
 
   #running<T>(work: (e: Executable) => Promise<T>, timesOf?: (done: T) => readonly number[]): Promise<T> {
@@ -124,16 +142,16 @@ export class Binding extends ErrorSources {
    * @throws SptError `bind/not-input`, `bind/absent-coordinate`, `bind/values-length`, `bind/shape`, `run/resident` (for
    * a resident tensor, write to your memory)
    */
-  async set(name: string, values: Inputs[string]): Promise<void> {
+  async set(name: string, values: Inputs[string], options: WorkOptions = {}): Promise<void> {
     expectName('an input', name)
     checkWritable(this.#within, name)
     const update = updateOf(this.executable.bound.kernel, name, values)
-    return this.#turns.take(() => this.#runs.write(name, update))
+    return this.#call('set', options, () => this.#runs.write(name, update))
   }
 
   /** Runs all launches; resolves when they have finished. */
-  run(): Promise<void> {
-    return this.#running((e) => e.run())
+  run(options: WorkOptions = {}): Promise<void> {
+    return this.#call('run', options, () => this.#runs.run((e) => e.run()))
   }
 
   /**
@@ -146,8 +164,13 @@ export class Binding extends ErrorSources {
   }
 
   /** Records all launches for replays with one call, with new values by `set`, next to other work on a stream. */
-  graph(): Promise<KernelGraph> {
-    return this.executable.graph()
+  graph(options: WorkOptions = {}): Promise<KernelGraph> {
+    return this.#call(
+      'graph',
+      options,
+      () => this.#within.graph(),
+      (late) => late.free(),
+    )
   }
 
   /** Commands of `run`, for a graph of several kernels: `device.graph([...a.commands, ...b.commands])`. */
@@ -162,22 +185,25 @@ export class Binding extends ErrorSources {
   }
 
   /** Traffic, operations, occupancy and time of each launch (`run/explain/explanation.ts`). Outputs are restored. */
-  async explain(options: ExplainOptions = {}): Promise<Explanation> {
+  async explain(options: ExplainOptions & WorkOptions = {}): Promise<Explanation> {
     checkExplain(options)
-    return this.#turns.take(async () => {
+    const { signal, onProgress, ...given } = options
+    return this.#call('explain', { signal, onProgress }, async () => {
       // Loaded on demand, to keep browser bundles small.
       const { explain } = await import('../../run/explain/index.ts')
-      return explain(this.code.compilation, this.#within, options)
+      return explain(this.code.compilation, this.#within, given)
     })
   }
 
   /** Milliseconds of each of `repeats` runs, by device events if available. */
-  async time(repeats: number): Promise<number[]> {
+  async time(repeats: number, options: WorkOptions = {}): Promise<number[]> {
     const fits = Number.isInteger(repeats) && repeats >= 1 && repeats <= MAX_RUNS
     expectArgument(fits, 'repeats', repeats, `an integer from 1 to ${MAX_RUNS}`)
-    return this.#running(
-      (e) => e.time(repeats),
-      (times) => times,
+    return this.#call('time', options, () =>
+      this.#runs.run(
+        (e) => e.time(repeats),
+        (times) => times,
+      ),
     )
   }
 
@@ -186,9 +212,9 @@ export class Binding extends ErrorSources {
    * downloaded too, each time.
    * @throws SptError `api/unknown-buffer`, `run/resident`
    */
-  async get(name: string): Promise<Tensor> {
+  async get(name: string, options: WorkOptions = {}): Promise<Tensor> {
     expectBuffer(this.code.source, name)
-    return this.executable.read(name)
+    return this.#call('get', options, () => this.#within.read(name))
   }
 
   /**
@@ -203,8 +229,8 @@ export class Binding extends ErrorSources {
   }
 
   /** Reads the outputs, by name, like `get`. */
-  outputs(): Promise<Record<string, Tensor>> {
-    return this.#turns.take(async () => {
+  outputs(options: WorkOptions = {}): Promise<Record<string, Tensor>> {
+    return this.#call('outputs', options, async () => {
       const names = callerTensors(this.code.source).flatMap(({ name, first: { role } }) =>
         role === 'out' || role === 'inout' ? [name] : [],
       )
@@ -232,12 +258,14 @@ export class Binding extends ErrorSources {
   }
 
   /** Like `verify`, but compares with given results of the reference, which must belong to the bound data. */
-  async verifyAgainst(expected: RefOutputs): Promise<Verification> {
+  async verifyAgainst(expected: RefOutputs, options: WorkOptions = {}): Promise<Verification> {
     checkExpected(this.code.source, expected)
-    return this.#running(async (e) => {
-      const { verifyAgainst } = await import('../../run/verify/verify.ts')
-      return e.preserving(['inout'], () => verifyAgainst(this.code.compilation.source, e, expected))
-    })
+    return this.#call('verifyAgainst', options, () =>
+      this.#runs.run(async (e) => {
+        const { verifyAgainst } = await import('../../run/verify/verify.ts')
+        return e.preserving(['inout'], () => verifyAgainst(this.code.compilation.source, e, expected))
+      }),
+    )
   }
 
   /**
@@ -245,10 +273,15 @@ export class Binding extends ErrorSources {
    * schedule, with the values that were bound or written from the host. Create graphs again; `inout` tensors start from the bound values. This kernel is unchanged: free it.
    * @throws SptError `run/resident` if a tensor was on the old device, `run/other-device`, and as `build` and `bind`
    */
-  async rebuild(device: Device): Promise<Binding> {
+  async rebuild(device: Device, options: WorkOptions = {}): Promise<Binding> {
     checkDevice(device)
     checkRebuildable(this.#within, device)
-    return this.#turns.take(async () => new Binding(await this.#runs.rebuilt(device)))
+    return this.#call(
+      'rebuild',
+      options,
+      async () => new Binding(await this.#runs.rebuilt(device)),
+      (late) => late.free(),
+    )
   }
 
   /** Frees the memory at once; pending calls fail with `device/freed-buffer`. */

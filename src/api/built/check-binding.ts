@@ -1,6 +1,6 @@
 /** Checks of calls on compiled kernels, and of queued calls on bindings. */
 import { failAs, failWith } from '../../ast/diagnostics/diagnostic.ts'
-import { expectFields, FLAG } from '../../ast/diagnostics/value-kinds.ts'
+import { expectFields, FLAG, FUNCTION, SIGNAL } from '../../ast/diagnostics/value-kinds.ts'
 import type { Coroutine, WorkOptions } from '../../ast/work.ts'
 import { WORK_OPTIONS } from '../../ast/work.ts'
 import type { Kernel1 } from '../../ir/coordinates/stage1.ts'
@@ -83,8 +83,8 @@ export function checkWritable({ residents, chained }: Executable, name: string):
 }
 
 /** Throws SptError `api/argument` or `api/unknown-option` for invalid options. */
-export const checkExplain = (options: ExplainOptions): void =>
-  expectFields('explain', options, { time: FLAG })
+export const checkExplain = (options: ExplainOptions & WorkOptions): void =>
+  expectFields('explain', options, { time: FLAG, signal: SIGNAL, onProgress: FUNCTION })
 
 /** Throws SptError `api/argument` unless the argument has results of the reference for the kernel. */
 export function checkExpected(kernel: Kernel1, expected: RefOutputs): void {

@@ -1,8 +1,10 @@
 /** Calibration: measures small kernels, and fits the coefficients of the cost model and ceilings for rooflines. */
+
 import type { Binding } from '../../api/built/binding.ts'
 import type { Kernel } from '../../api/kernels/kernel.ts'
 import { failWith } from '../../ast/diagnostics/diagnostic.ts'
 import { expectOptions } from '../../ast/diagnostics/expect-argument.ts'
+import type { AbortSignalLike } from '../../ast/work.ts'
 import type { Coefficients } from '../../cost-model/analytic.ts'
 import type { TimedTerms } from '../../cost-model/learned/fitting.ts'
 import { expectedTime, fitCoefficients, learnableNames } from '../../cost-model/learned/fitting.ts'
@@ -26,7 +28,7 @@ export interface CalibrateOptions {
   /** Time limit of the calibration in seconds; default 30. */
   readonly seconds?: number | undefined
   /** Cancels the calibration; the abort reason is thrown. */
-  readonly signal?: AbortSignal | undefined
+  readonly signal?: AbortSignalLike | undefined
   /** Called with the completed fraction. */
   readonly onProgress?: ((share: number) => void) | undefined
 }

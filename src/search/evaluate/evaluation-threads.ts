@@ -1,5 +1,7 @@
 /** Lowering and the reference in worker threads, so that this thread reacts to signals and work can be timed out. */
+
 import { InternalError, SptError } from '../../ast/diagnostics/diagnostic.ts'
+import type { AbortSignalLike } from '../../ast/work.ts'
 import type { Kernel3 } from '../../ir/statements/loops.ts'
 import {
   type Answer,
@@ -48,13 +50,13 @@ export class EvaluationThreads {
   }
 
   /** @throws SptError `search/timeout`, and as `lowerToMemory`; the abort reason of `signal`, after which the thread ends */
-  plan(input: TaskInput<'lower'>, kernel: string, signal?: AbortSignal): Promise<Kernel3> {
+  plan(input: TaskInput<'lower'>, kernel: string, signal?: AbortSignalLike): Promise<Kernel3> {
     const job = { description: `lowering ${kernel}`, timeout: this.#timeout }
     return this.#submit({ name: 'lower', input }, job, signal)
   }
 
   /** @throws SptError as `expectedWithin`; the abort reason of `signal`, after which the thread ends */
-  reference(input: TaskInput<'reference'>, signal?: AbortSignal): Promise<TaskResult<'reference'>> {
+  reference(input: TaskInput<'reference'>, signal?: AbortSignalLike): Promise<TaskResult<'reference'>> {
     const job = { description: `the reference of ${input.kernel.name}` }
     return this.#submit({ name: 'reference', input }, job, signal)
   }
@@ -62,7 +64,7 @@ export class EvaluationThreads {
   #submit<K extends TaskName>(
     task: Task<K>,
     job: Job,
-    signal: AbortSignal | undefined,
+    signal: AbortSignalLike | undefined,
   ): Promise<TaskResult<K>> {
     const run = (): Promise<TaskResult<K>> => this.#run(task as Task, job, signal) as Promise<TaskResult<K>>
     const result = this.#last ? this.#last.then(run) : run()
@@ -75,7 +77,7 @@ export class EvaluationThreads {
     return result
   }
 
-  async #run(task: Task, job: Job, signal: AbortSignal | undefined): Promise<TaskResult<TaskName>> {
+  async #run(task: Task, job: Job, signal: AbortSignalLike | undefined): Promise<TaskResult<TaskName>> {
     signal?.throwIfAborted()
     if (this.#isClosed) throw new InternalError('closed')
     const pool = searchThreads()
@@ -99,7 +101,7 @@ export class EvaluationThreads {
     thread: SearchThread,
     task: Task,
     { description, timeout }: Job,
-    signal: AbortSignal | undefined,
+    signal: AbortSignalLike | undefined,
   ): Promise<Answer> {
     return thread
       .request(task, timeout, () => timeoutError(description, timeout))

@@ -4,7 +4,7 @@ import type { Binding } from '../../api/built/binding.ts'
 import type { Built } from '../../api/built/built.ts'
 import type { RunInputs } from '../../api/inputs/bound-inputs.ts'
 import type { Kernel, TraceStep } from '../../api/kernels/kernel.ts'
-import { Work } from '../../ast/work.ts'
+import { type AbortSignalLike, Work } from '../../ast/work.ts'
 import { groupBy } from '../../ir/memoize.ts'
 import { formatKey, lanesOf, runOn } from '../../run/compile/compiled-program.ts'
 import type { Device } from '../../runtime/device.ts'
@@ -32,7 +32,7 @@ export interface Candidate extends EvaluationRequest {
 }
 
 /** Evaluates candidates in this process or on workers; each is settled, unless the promise rejects. */
-export type EvaluateCandidates = (candidates: readonly Candidate[], signal?: AbortSignal) => Promise<void>
+export type EvaluateCandidates = (candidates: readonly Candidate[], signal?: AbortSignalLike) => Promise<void>
 
 /** A scheduled kernel with its steps, or the outcome that rejects one of them. */
 export function applySteps(
@@ -113,7 +113,7 @@ export class Evaluator {
   }
 
   /** Starts compilations one after another, because each blocks this thread for some time. */
-  async #compileAll(evaluations: readonly Evaluation[], signal?: AbortSignal): Promise<void> {
+  async #compileAll(evaluations: readonly Evaluation[], signal?: AbortSignalLike): Promise<void> {
     const turns = new Work({ signal })
     const compilations: Promise<void>[] = []
     const compileInto = async (e: Evaluation): Promise<void> => {
@@ -136,7 +136,7 @@ export class Evaluator {
   }
 
   /** @throws SptError `search/timeout`, and as `build`; the abort reason of `signal` */
-  async compile(kernel: Kernel, signal?: AbortSignal): Promise<Built> {
+  async compile(kernel: Kernel, signal?: AbortSignalLike): Promise<Built> {
     const { device } = this.#bench
     const { compilation } = runOn(kernel, device.kind)
     const input = { loops: compilation.loops, options: lanesOf(device) }
@@ -154,7 +154,7 @@ export class Evaluator {
 class Batch {
   constructor(
     private readonly bench: TestBench,
-    private readonly signal: AbortSignal | undefined,
+    private readonly signal: AbortSignalLike | undefined,
   ) {}
 
   run(evaluations: readonly Evaluation[]): Promise<DeviceLoss | null> {

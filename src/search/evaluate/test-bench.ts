@@ -6,7 +6,7 @@ import type { RunInputs } from '../../api/inputs/bound-inputs.ts'
 import { flatInputs } from '../../api/inputs/flat-inputs.ts'
 import type { Kernel } from '../../api/kernels/kernel.ts'
 import { Workspace } from '../../api/resident/workspace.ts'
-import { Work } from '../../ast/work.ts'
+import { type AbortSignalLike, Work } from '../../ast/work.ts'
 import type { Coverage } from '../../run/verify/compare-outputs.ts'
 import { precisionOf } from '../../run/verify/verify.ts'
 import type { Device } from '../../runtime/device.ts'
@@ -81,7 +81,7 @@ export class TestBench {
    * Reference results; computed in another thread on the first call.
    * @throws SptError `search/reference-too-long`, errors of inputs as `bindInputs`; the abort reason of `signal`
    */
-  async extent(signal?: AbortSignal): Promise<Extent> {
+  async extent(signal?: AbortSignalLike): Promise<Extent> {
     const { seed = 1 } = this.options
     this.#extent ??= await computeReferenceExtent(this.data, seed, (request) =>
       this.threads.reference(request, signal),
@@ -106,7 +106,7 @@ export class TestBench {
   async verify(
     compiled: Built,
     key: string,
-    signal?: AbortSignal,
+    signal?: AbortSignalLike,
   ): Promise<{ readonly prepared: Binding; readonly facts: TrialFacts } | { readonly wrong: Outcome }> {
     const wrong = this.#wrong.get(key)
     if (wrong) return { wrong: wrong }
@@ -129,7 +129,7 @@ export class TestBench {
   async #compare(
     prepared: Binding,
     key: string,
-    signal: AbortSignal | undefined,
+    signal: AbortSignalLike | undefined,
   ): Promise<TrialFacts | Outcome> {
     const precision = precisionOf(prepared.executable.program.plan)
     const verified = await prepared.verifyAgainst(
@@ -156,7 +156,7 @@ export class TestBench {
   }
 
   /** Runs `work` under the device's lock, which workers may share, and at full clock after idling. */
-  #withLock<T>(work: () => Promise<T>, signal?: AbortSignal): Promise<T> {
+  #withLock<T>(work: () => Promise<T>, signal?: AbortSignalLike): Promise<T> {
     const workAtFullClock = async (): Promise<T> => {
       this.#reference ??= await prepareReference(this.device)
       await raiseClock(this.device, this.#reference.commands)
@@ -166,11 +166,11 @@ export class TestBench {
   }
 
   /** Warms a kernel up; returns its outcome if it is far slower than the fastest. @throws the abort reason */
-  warmUp(prepared: Binding, signal?: AbortSignal): Promise<Outcome | null> {
+  warmUp(prepared: Binding, signal?: AbortSignalLike): Promise<Outcome | null> {
     return this.#withLock(() => this.#warmUpLocked(prepared, signal), signal)
   }
 
-  async #warmUpLocked(prepared: Binding, signal?: AbortSignal): Promise<Outcome | null> {
+  async #warmUpLocked(prepared: Binding, signal?: AbortSignalLike): Promise<Outcome | null> {
     const verifyTime = this.#verifyTimes.get(prepared) ?? 0
     if (verifyTime > LONG_RUN_MS && verifyTime > VERY_SLOW_FACTOR * this.#fastest) {
       this.#firstTimes.set(prepared, verifyTime)
@@ -185,7 +185,7 @@ export class TestBench {
       : null
   }
 
-  async #runWarm(prepared: Binding, signal?: AbortSignal): Promise<readonly number[]> {
+  async #runWarm(prepared: Binding, signal?: AbortSignalLike): Promise<readonly number[]> {
     const turns = new Work({ signal })
     const run = async (): Promise<number> => {
       await turns.checkpoint()
@@ -220,7 +220,7 @@ export class TestBench {
   async measure(
     prepared: readonly Binding[],
     share: number,
-    signal?: AbortSignal,
+    signal?: AbortSignalLike,
   ): Promise<readonly Outcome[]> {
     if (prepared.length === 0) return []
     const { rounds = 30, seconds = 1, seed = 1 } = this.options
@@ -250,7 +250,7 @@ export class TestBench {
   async measureFresh(
     compiled: readonly Built[],
     seed: number,
-    signal?: AbortSignal,
+    signal?: AbortSignalLike,
   ): Promise<readonly number[]> {
     const prepared: Binding[] = []
     using _ = atEnd(() => {

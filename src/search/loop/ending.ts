@@ -1,5 +1,6 @@
 /** When a search is to end: its caller's signal, and the clock. */
 
+import type { AbortSignalLike } from '../../ast/work.ts'
 import { DISPOSE } from '../../runtime/dispose.ts'
 import type { SearchOptions } from './search-options.ts'
 
@@ -53,7 +54,7 @@ export class Ending {
 
 /** Undefined if the work rejects after the signal. */
 export async function unlessAborted<T>(
-  signal: AbortSignal | undefined,
+  signal: AbortSignalLike | undefined,
   work: () => Promise<T>,
 ): Promise<Awaited<T> | undefined> {
   try {

@@ -11,7 +11,7 @@ import {
   TEXT,
   type ValueKind,
 } from '../../ast/diagnostics/value-kinds.ts'
-import type { Coroutine } from '../../ast/work.ts'
+import type { AbortSignalLike, Coroutine } from '../../ast/work.ts'
 import { outcomeFault } from '../outcomes.ts'
 import { checkSteps, pointKey } from '../spaces/point-walks.ts'
 import type {
@@ -61,7 +61,7 @@ export interface SearchOptions {
    */
   readonly knownTrials?: readonly Trial[] | undefined
   /** Ends it with the best so far. */
-  readonly signal?: AbortSignal | undefined
+  readonly signal?: AbortSignalLike | undefined
   /** Seconds for `evaluate` to end after its signal aborted, before it is abandoned; 30. */
   readonly graceSeconds?: number | undefined
   /**

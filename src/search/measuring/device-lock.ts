@@ -6,12 +6,14 @@
  * a name succeeds for one process only. The last file is never removed, so two processes cannot both find the lock free;
  * earlier ones are removed.
  */
+
 import { createHash, randomBytes } from 'node:crypto'
 import { readFileSync, readlinkSync } from 'node:fs'
 import { link, readdir, readFile, rename, stat, unlink, utimes, writeFile } from 'node:fs/promises'
 import { hostname, tmpdir, userInfo } from 'node:os'
 import { join } from 'node:path'
 import { failWith } from '../../ast/diagnostics/diagnostic.ts'
+import type { AbortSignalLike } from '../../ast/work.ts'
 import { cacheFolder, makeFolder } from '../../cache/disk-cache.ts'
 import type { Device } from '../../runtime/device.ts'
 
@@ -19,7 +21,7 @@ export interface LockOptions {
   /** Folder of lock files; default: the user's cache folder, or a temporary folder without one. */
   readonly folder?: string | undefined
   /** Cancels waiting for the lock; the abort reason is thrown. */
-  readonly signal?: AbortSignal | undefined
+  readonly signal?: AbortSignalLike | undefined
   /** Called once if another process holds the lock, with its identity if it is on this host. */
   readonly onWait?: ((holder: { readonly pid: number; readonly host: string }) => void) | undefined
 }

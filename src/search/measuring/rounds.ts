@@ -4,7 +4,7 @@
  */
 import { failWith, SptError } from '../../ast/diagnostics/diagnostic.ts'
 import { show } from '../../ast/diagnostics/expect-argument.ts'
-import { Work } from '../../ast/work.ts'
+import { type AbortSignalLike, Work } from '../../ast/work.ts'
 import { Random } from '../../run/bind/sources/random-tensors.ts'
 import { shuffled } from '../statistics/shuffled.ts'
 import type { Outcome } from '../types.ts'
@@ -32,7 +32,7 @@ export interface RoundsOptions {
   /** Seed of the orders; default 1. */
   readonly seed?: number | undefined
   /** Cancels the measurement; the abort reason is thrown and the samples are discarded. */
-  readonly signal?: AbortSignal | undefined
+  readonly signal?: AbortSignalLike | undefined
   /** Clock in milliseconds, of which only differences are used; default: the host's clock. */
   readonly now?: (() => number) | undefined
 }

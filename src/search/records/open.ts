@@ -20,7 +20,7 @@ import {
 const CHECKED_BYTES = 2 ** 26
 
 /** Default file of records. @throws SptError `records/no-place` if caches are disabled */
-export function defaultRecordsPath(env: NodeJS.ProcessEnv = process.env): string {
+export function defaultRecordsPath(env: Readonly<Record<string, string | undefined>> = process.env): string {
   const folder = cacheFolder(undefined, env)
   if (folder !== undefined) return join(folder, 'records.db')
   return failWith('records/no-place', 'caches are off, and with them the usual place of records', {

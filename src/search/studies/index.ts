@@ -1,9 +1,11 @@
 /** Studies that several machines measure, over a file that they share, and the evaluation of their trials. */
+
 import { randomUUID } from 'node:crypto'
 import { hostname } from 'node:os'
 import { setTimeout } from 'node:timers/promises'
 import type { Kernel } from '../../api/kernels/kernel.ts'
 import { failWith, resultOrError, SptError } from '../../ast/diagnostics/diagnostic.ts'
+import type { AbortSignalLike } from '../../ast/work.ts'
 import type { Device } from '../../runtime/device.ts'
 import { atEnd } from '../../runtime/dispose.ts'
 import { applySteps, type Candidate, Evaluator, type EvaluatorOptions } from '../evaluate/evaluator.ts'
@@ -130,12 +132,12 @@ const IDLE_LOOK_MS = 250
 export type Evaluate = (
   study: SharedStudy,
   trial: SharedTrial,
-  context: { readonly signal: AbortSignal },
+  context: { readonly signal: AbortSignalLike },
 ) => Promise<SharedResult>
 
 export interface WorkerOptions {
   /** Ends the worker after its current trial. */
-  readonly signal?: AbortSignal | undefined
+  readonly signal?: AbortSignalLike | undefined
   /**
    * Seconds without work after which it ends, unless another worker runs a trial for the same device, which it may have to
    * take over. Default: it waits for more.
@@ -182,7 +184,7 @@ export async function runWorker(
     if (!job) {
       const isIdle = idleSeconds !== undefined && Date.now() - since >= 1000 * idleSeconds
       if (isIdle && !queue.hasOpenTrials(served)) break
-      await setTimeout(IDLE_LOOK_MS, undefined, { signal }).catch(() => {})
+      await setTimeout(IDLE_LOOK_MS, undefined, { signal: signal as AbortSignal }).catch(() => {})
       continue
     }
     const result = await evaluate(job.shared, job.trial, { signal }).catch((e: unknown) => ({ error: e }))

@@ -2,6 +2,7 @@
 
 import { setTimeout } from 'node:timers/promises'
 import { failWith } from '../../ast/diagnostics/diagnostic.ts'
+import type { AbortSignalLike } from '../../ast/work.ts'
 import { DISPOSE } from '../../runtime/dispose.ts'
 import { trialId } from '../records/identity.ts'
 import type { Records } from '../records/index.ts'
@@ -40,7 +41,7 @@ export class RemoteTrials {
    */
   async run(
     trials: readonly SharedTrial[],
-    signal?: AbortSignal,
+    signal?: AbortSignalLike,
     onDone?: (at: number, done: Collected) => void,
   ): Promise<readonly Collected[]> {
     const { queue, shared, options } = this
@@ -121,7 +122,7 @@ export const publishStudy = (
 
 export interface CollectOptions {
   /** Ends with the results collected so far. */
-  readonly signal?: AbortSignal | undefined
+  readonly signal?: AbortSignalLike | undefined
   /** `false`: collects the available results without waiting. */
   readonly wait?: boolean | undefined
   /** Milliseconds between two polls; default 1000. */
@@ -166,5 +167,5 @@ export const unpublishStudy = (file: string, study: string): Promise<void> =>
   withQueue(file, (queue) => queue.remove(queue.study(study).study.id))
 
 /** Resolves after the time, or when the signal aborts. */
-const pause = (ms: number, signal: AbortSignal | undefined): Promise<void> =>
-  setTimeout(ms, undefined, signal && { signal }).catch(() => {})
+const pause = (ms: number, signal: AbortSignalLike | undefined): Promise<void> =>
+  setTimeout(ms, undefined, signal && { signal: signal as AbortSignal }).catch(() => {})

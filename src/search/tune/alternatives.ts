@@ -6,6 +6,7 @@ import { flatInputs } from '../../api/inputs/flat-inputs.ts'
 import { Kernel } from '../../api/kernels/kernel.ts'
 import { parseProgram } from '../../api/programs/program.ts'
 import { resultOrError, SptError } from '../../ast/diagnostics/diagnostic.ts'
+import type { AbortSignalLike } from '../../ast/work.ts'
 import type { AnyFormat } from '../../ir/formats/format.ts'
 import { getOrAdd } from '../../ir/memoize.ts'
 import { allAxesOf, callerTensors, isStructured } from '../../run/bind/bind-plan.ts'
@@ -179,7 +180,7 @@ const ROUTINE_DECISION = 'library routine'
 export async function libraryTrials(
   evaluator: Evaluator,
   kernel: Kernel,
-  signal: AbortSignal | undefined,
+  signal: AbortSignalLike | undefined,
 ): Promise<LibraryTrials> {
   const { device, data } = evaluator.bench
   const variants = [

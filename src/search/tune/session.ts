@@ -4,7 +4,7 @@ import { checkBound } from '../../api/inputs/format-input-binding.ts'
 import type { Kernel, TraceStep } from '../../api/kernels/kernel.ts'
 import { Space } from '../../api/kernels/space.ts'
 import { SptError } from '../../ast/diagnostics/diagnostic.ts'
-import { type Coroutine, Work } from '../../ast/work.ts'
+import { type AbortSignalLike, type Coroutine, Work } from '../../ast/work.ts'
 import { DISPOSE } from '../../runtime/dispose.ts'
 import { applySteps, type Candidate, type EvaluateCandidates, Evaluator } from '../evaluate/evaluator.ts'
 import { unlessAborted } from '../loop/ending.ts'
@@ -248,7 +248,7 @@ function hasSameSteps(space: KernelSpace<Kernel>, { point, trace, outcome }: Sto
 async function filterCurrent(
   space: KernelSpace<Kernel>,
   trials: readonly StoredTrial[],
-  signal: AbortSignal | undefined,
+  signal: AbortSignalLike | undefined,
 ): Promise<readonly StoredTrial[]> {
   const current: StoredTrial[] = []
   const seen = new Set<string>()

@@ -1,4 +1,5 @@
 /** `tuneAll`: tunes a kernel on several data sets, and derives a dispatch over known properties of the data. */
+
 import {
   checkDevice,
   expectArgument,
@@ -17,6 +18,7 @@ import {
   RECORD,
   TEXT,
 } from '../../../ast/diagnostics/value-kinds.ts'
+import type { AbortSignalLike } from '../../../ast/work.ts'
 import { questionsOf } from '../../choice/conditions.ts'
 import type { GeneraliseOptions } from '../../choice/generalise.ts'
 import type { TuneProgress } from '../tune-options.ts'
@@ -84,7 +86,7 @@ export async function tuneAll(kernel: Kernel, options: TuneAllOptions): Promise<
 /** Runs `work` on each case; an error of a case's data is its result. After an abort, the remaining cases have none. */
 async function runCases<T>(
   studies: readonly CaseStudy[],
-  signal: AbortSignal | undefined,
+  signal: AbortSignalLike | undefined,
   work: (study: CaseStudy, position: number) => Promise<T>,
 ): Promise<CaseResult<T>[]> {
   const results: CaseResult<T>[] = []

@@ -2,6 +2,7 @@
 
 import type { Kernel } from '../../../api/kernels/kernel.ts'
 import { SptError } from '../../../ast/diagnostics/diagnostic.ts'
+import type { AbortSignalLike } from '../../../ast/work.ts'
 import { Random } from '../../../run/bind/sources/random-tensors.ts'
 import type { Evaluator } from '../../evaluate/evaluator.ts'
 import type { LibraryRoutine } from '../../evaluate/library-routines.ts'
@@ -33,7 +34,7 @@ export interface ComparisonOptions {
   /** Seed of the order in a pass. */
   readonly seed: number
   /** Ends the comparison `GRACE_MS` after the abort. */
-  readonly signal?: AbortSignal | undefined
+  readonly signal?: AbortSignalLike | undefined
   /** Seconds after which it ends as if the signal aborted. */
   readonly seconds?: number | undefined
   /** Called with the index of the kernel to be measured next. */
@@ -134,7 +135,7 @@ const RUNS_PER_KERNEL = 20
 export async function measureContender(
   evaluator: Evaluator,
   { kernel, routine }: Contender,
-  signal?: AbortSignal,
+  signal?: AbortSignalLike,
 ): Promise<Outcome> {
   try {
     using compiled = await (routine ? routine.compile() : evaluator.compile(kernel, signal))
@@ -199,7 +200,7 @@ export async function confirmByRounds(
 
 export interface ConfirmationOptions {
   readonly seed: number
-  readonly signal?: AbortSignal | undefined
+  readonly signal?: AbortSignalLike | undefined
   /** Milliseconds after which no round begins. */
   readonly limitMs: number
 }
