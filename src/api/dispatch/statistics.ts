@@ -13,7 +13,7 @@ import { evaluate } from '../../ir/values/evaluate.ts'
 import { allAxesOf, callerTensor, isStructured } from '../../run/bind/bind-plan.ts'
 import { axesOfBinding } from '../../run/bind/binding-names.ts'
 import { type Bound, bindInputs } from '../../run/bind/index.ts'
-import { STORED_ARRAYS } from '../../run/bind/ready/stored-arrays.ts'
+import { RARE_INPUTS } from '../../run/bind/rare-inputs.ts'
 import { openParams } from '../../run/bind/sizes/bound-sizes.ts'
 import { extentsOf, sourceOf } from '../../run/bind/sources/coordinate-sources.ts'
 import { type CoordTensor, DenseOnDevice, namedArrays, type Tensor } from '../../storage/tensor.ts'
@@ -35,7 +35,7 @@ function elementsOf(
   tensor: Tensor,
   sizes: ReadonlyMap<string, number>,
 ): CoordTensor {
-  const { columns, tensor: t } = sourceOf(kernel, name, tensor, extentsOf(kernel, sizes), STORED_ARRAYS)
+  const { columns, tensor: t } = sourceOf(kernel, name, tensor, extentsOf(kernel, sizes), RARE_INPUTS)
   const { shape, dtype } = tensor
   return { kind: 'coords', shape, coords: columns, values: t?.values ?? null, dtype }
 }

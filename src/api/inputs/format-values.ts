@@ -14,7 +14,7 @@ import { getOrAdd } from '../../ir/memoize.ts'
 import type { TensorReport } from '../../pictures/format-figures.ts'
 import type { PictureOptions } from '../../pictures/picture/index.ts'
 import { givenOperands } from '../../run/bind/format-inputs.ts'
-import { STORED_ARRAYS } from '../../run/bind/ready/stored-arrays.ts'
+import { RARE_INPUTS } from '../../run/bind/rare-inputs.ts'
 import type { Sources } from '../../run/compile/compiled-program.ts'
 import { checkOrder } from '../../storage/convert.ts'
 import { coordsOfDense } from '../../storage/entries/stored-coords.ts'
@@ -205,7 +205,7 @@ export function givenFor(instance: Instance, shape: readonly number[], data: For
   )
   const sizes = new Map(over.map((a, k) => [sizeOf(a.name), shape[k] ?? 0]))
   const extents = new Map(over.map((a, k) => [a.name, shape[k] ?? 0]))
-  const operands = givenOperands({ instance, sizes, extents, stored: STORED_ARRAYS }, (name) =>
+  const operands = givenOperands({ instance, sizes, extents, rare: RARE_INPUTS }, (name) =>
     data[name] === undefined ? undefined : asTensor(name, data[name]),
   )
   return { sizes, extents, ...operands }

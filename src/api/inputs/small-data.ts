@@ -13,13 +13,7 @@ import { type Bound, bindInputs } from '../../run/bind/index.ts'
 import { expectedOf } from '../../run/bind/results/reference-inputs.ts'
 import { openParams } from '../../run/bind/sizes/bound-sizes.ts'
 import { extentsOf } from '../../run/bind/sources/coordinate-sources.ts'
-import {
-  Random,
-  randomCoords,
-  randomKind,
-  randomValues,
-  seedFor,
-} from '../../run/bind/sources/random-tensors.ts'
+import { randomCoords, randomFor, randomKind, randomValues } from '../../run/bind/sources/random-tensors.ts'
 import type { Compilation } from '../../run/compile/compile.ts'
 import { newValues, type Tensor, type ValueArray } from '../../storage/tensor.ts'
 
@@ -101,7 +95,7 @@ const OUTPUTS: Structure = ({ axes: over, first: { role } }, { axes, extent }) =
   const chain = chainTo(axes, leaf)
   const shape = chain.map(extent)
   const kinds = chain.map((a) => (isStructured(axes, a) ? ('elements' as const) : ('all' as const)))
-  const coords = randomCoords(shape, kinds, new Random(seedFor(SEED, leaf)))
+  const coords = randomCoords(shape, kinds, randomFor(SEED, leaf))
   return { [leaf]: { kind: 'coords', shape, coords, values: null, dtype: 'f32' } }
 }
 
@@ -110,7 +104,7 @@ const INDICES: Structure = ({ name, axes: over, first: { role, dtype } }, { axes
   if (role === 'out' || role === 'local' || !isIndex(dtype)) return {}
   const shape = over.map(extent)
   const kinds = over.map((a) => randomKind(storedAxis(axes, a)))
-  const coords = randomCoords(shape, kinds, new Random(seedFor(SEED, over.at(-1)!)))
+  const coords = randomCoords(shape, kinds, randomFor(SEED, over.at(-1)!))
   const values = below(dtype, coords[0]!.length, name)
   return { [name]: { kind: 'coords', shape, coords, values, dtype } }
 }
@@ -121,7 +115,7 @@ const DIAGONALS: Structure = ({ name, axes: over, first: { role, dtype } }, { ex
   const shape = over.map(extent)
   const column = Array.from({ length: Math.min(...shape) }, (_, k) => k).filter((k) => k % 5 !== 3)
   const coords = shape.map(() => Int32Array.from(column))
-  const values = randomValues(dtype, column.length, new Random(seedFor(SEED, name)))
+  const values = randomValues(dtype, column.length, randomFor(SEED, name))
   return { [name]: { kind: 'coords', shape, coords, values, dtype } }
 }
 
@@ -155,6 +149,6 @@ const indices = ({ name, first: { dtype } }: CallerTensor, shape: readonly numbe
 })
 
 function below(dtype: Dtype, length: number, name: string): ValueArray {
-  const random = new Random(seedFor(SEED, name))
+  const random = randomFor(SEED, name)
   return newValues(dtype, length).map(() => random.below(INTEGERS)) as ValueArray
 }

@@ -9,7 +9,7 @@ import type { Instance } from '../../ir/formats/format.ts'
 import { allAxesOf, callerTensor, isStructured } from '../../run/bind/bind-plan.ts'
 import { bindingOf } from '../../run/bind/binding-names.ts'
 import { givenOperands } from '../../run/bind/format-inputs.ts'
-import { STORED_ARRAYS } from '../../run/bind/ready/stored-arrays.ts'
+import { RARE_INPUTS } from '../../run/bind/rare-inputs.ts'
 import { tensorOf } from '../../run/bind/results/gather-results.ts'
 import { originOf } from '../../schedule/coordinates/as/name-collisions.ts'
 import { checkOrder } from '../../storage/convert.ts'
@@ -52,7 +52,7 @@ export function checkedOperands(
   const sizes = withShape(given.sizes, shape, names)
   const extents = withShape(given.extents, shape, over)
   const operands = givenOperands(
-    { instance: to, sizes, extents, stored: STORED_ARRAYS },
+    { instance: to, sizes, extents, rare: RARE_INPUTS },
     (name, kind): Tensor | undefined => {
       const own: unknown = given[`${kind}s`].get(name)
       if (own === undefined) return undefined

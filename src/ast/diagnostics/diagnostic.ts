@@ -6,7 +6,7 @@
  * candidates. Any other exception of a pass is converted to an `InternalError` that names the pass (`inPass`).
  */
 import type { Details, Diagnostic, Problem } from './diagnostic-types.ts'
-import { render } from './render.ts'
+import type { render } from './render.ts'
 import { type Source, type Span, sourceOf } from './span.ts'
 
 export type { Advice, Details, Diagnostic, Label, Problem, Refusal } from './diagnostic-types.ts'
@@ -25,6 +25,23 @@ const [, ownFolder] =
   /(?:\(|at )(\S*\/)(?:ast\/diagnostics\/diagnostic\.\w+:|(?<=dist\/lib\/)(?:chunks\/)?[^/\s]+\.js:)/.exec(
     new Error().stack ?? '',
   ) ?? []
+
+/** Text of errors without source frames, for pages with a plan. */
+let renderer: (...args: Parameters<typeof render>) => string = (diagnostics) =>
+  diagnostics
+    .map(({ code, message, expected, hint }) =>
+      [
+        `error[${code}]: ${message}`,
+        ...(expected ? [`  = expected: ${expected}`] : []),
+        ...(hint ? [`  = hint: ${hint}`] : []),
+      ].join('\n'),
+    )
+    .join('\n\n')
+
+/** The parser sets it, because source frames need programs. */
+export function useRenderer(own: typeof render): void {
+  renderer = own
+}
 
 /** An error that a user's program, data or call caused. */
 export class SptError extends Error {
@@ -53,7 +70,7 @@ export class SptError extends Error {
     const calls = stack
       .split('\n')
       .filter((line) => /^ +at /.test(line) && !(ownFolder && line.includes(ownFolder)))
-    return [`${this.name}: ${render(this.diagnostics, this.sources ?? ownSources(this))}`, ...calls].join(
+    return [`${this.name}: ${renderer(this.diagnostics, this.sources ?? ownSources(this))}`, ...calls].join(
       '\n',
     )
   }

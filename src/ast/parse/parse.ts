@@ -1,6 +1,7 @@
 /** Text → AST. Only the `parse` files use Ohm: they hold the parse actions for the grammar. */
 import grammar, { type SptGrammar } from '../../../grammar/spt.ohm-bundle.js'
-import { type Diagnostic, fail, SptError } from '../diagnostics/diagnostic.ts'
+import { type Diagnostic, fail, SptError, useRenderer } from '../diagnostics/diagnostic.ts'
+import { render } from '../diagnostics/render.ts'
 import { type Source, type Span, sourceOf, spanAt, spanIn } from '../diagnostics/span.ts'
 import { explain } from '../diagnostics/syntax-errors.ts'
 import { RESERVED } from '../diagnostics/syntax-hints.ts'
@@ -16,6 +17,8 @@ import { cachedMatcher, defaults, get, inContext, line, slotsOf, spanOf } from '
 import { formats, instructions, monoidLines } from './parse-declarations.ts'
 import { choices, schedules, spaces } from './parse-schedules.ts'
 import { stepActions, stepRules } from './parse-steps.ts'
+
+useRenderer(render)
 
 const files: Actions = {
   Import: line<ast.Import>('import', '', 'names', '', 'path'),

@@ -25,10 +25,10 @@ import {
   requireStructure,
 } from './checks/required-inputs.ts'
 import { bindGiven, withArguments } from './format-inputs.ts'
-import type { StoredArrays } from './ready/stored-arrays.ts'
+import type { RareInputs } from './rare-inputs.ts'
 import { routeOf } from './results/gather-results.ts'
 import { bindParams, checkWidths, measuring } from './sizes/bound-sizes.ts'
-import { extentsOf, randomSources, sourceOf } from './sources/coordinate-sources.ts'
+import { extentsOf, sourceOf } from './sources/coordinate-sources.ts'
 import { EntryList } from './sources/entry-list.ts'
 import { remapSources } from './sources/remap-entries.ts'
 import { assembleStructure, masksOf, placedValues, type Structure } from './sources/structure-assembly.ts'
@@ -50,13 +50,13 @@ export interface BindOptions {
  * Binds values to a (scheduled) kernel. Throws SptError `bind/…`: missing sizes, buffers, lists and sets, wrong shapes
  * and types, invalid ready-made arrays, conflicting structures, more than 2^31 - 1 elements, or more than memory or
  * `allocatingWithin` permits. Throws `format/…` for data that violates a format or composition. Each format, part and array is a step.
- * `stored`: null if no input is ready-made arrays.
+ * `rare`: null if no input is ready-made arrays or random.
  */
 export function* bindingSteps(
   kernel: Kernel1,
   inputs: Inputs,
   options: BindOptions,
-  stored: StoredArrays | null,
+  rare: RareInputs | null,
 ): Coroutine<Bound> {
   const start = performance.now()
   const { elsewhere = NOWHERE } = options
@@ -71,11 +71,11 @@ export function* bindingSteps(
     here,
     extents,
     (name) => structure?.storages.get(name),
-    stored,
+    rare,
   )
   yield
   requireInputs(kernel, tensors, seed)
-  const given = bindGiven(kernel, tensors, params, extents, stored, seed)
+  const given = bindGiven(kernel, tensors, params, extents, rare, seed)
   // Extents may depend on the number of segments of a list.
   const known: FormatOperands = {
     sizes: params,
@@ -83,12 +83,12 @@ export function* bindingSteps(
     ...given,
   }
   yield
-  const parts = stored?.bindReady(kernel, tensors, sources, known) ?? NO_PARTS
+  const parts = rare?.bindReady(kernel, tensors, sources, known) ?? NO_PARTS
   requireStructure(kernel, tensors, [...sources, ...parts.sources], seed)
   const random = [...bindPlan(kernel).operands.keys()].filter((name) => !tensors.has(name))
   const began = performance.now()
   if (seed !== undefined) {
-    const made = randomSources(kernel, [...sources, ...parts.sources, ...wholes], dense, params, seed)
+    const made = rare!.randomSources(kernel, [...sources, ...parts.sources, ...wholes], dense, params, seed)
     sources.push(...made.sources)
     for (const [name, t] of made.dense) dense.set(name, t)
     random.push(...made.dense.keys(), ...made.sources.map((s) => s.name))
@@ -100,7 +100,7 @@ export function* bindingSteps(
   const lists = [...split.lists, ...parts.lists]
   measure(new Set(kernel.axes.map((a) => a.name)), lists)
   checkWidths(kernel, params)
-  const build = (): Structure => assembleStructure(kernel, lists, ready, elsewhere.levels, known, stored)
+  const build = (): Structure => assembleStructure(kernel, lists, ready, elsewhere.levels, known, rare)
   yield
   structure = withArguments(kernel, () => {
     const measured = build()
@@ -118,7 +118,7 @@ export function* bindingSteps(
     if (table) arrays.set(b.name, table)
   }
   if (!options.structureOnly)
-    for (const [name, values] of valuesOf(shared, tables, elsewhere, stored)) {
+    for (const [name, values] of valuesOf(shared, tables, elsewhere, rare)) {
       arrays.set(name, values)
       yield
     }
@@ -155,7 +155,7 @@ function sort(
   tensors: ReadonlyMap<string, Tensor>,
   extents: ReadonlyMap<string, number>,
   validated: (name: string) => Storage | undefined,
-  stored: StoredArrays | null,
+  rare: RareInputs | null,
 ): SortedInputs {
   const dense = new Map<string, Tensor>()
   const ready = new Map<string, StoredTensor>()
@@ -173,9 +173,9 @@ function sort(
       dense.set(name, tensor)
     else if (t?.asDeclared && tensor.kind === 'stored' && !tensor.repair) {
       ready.set(name, tensor)
-      const content = lazy(() => sourceOf(kernel, name, tensor, extents, stored, validated(name)))
+      const content = lazy(() => sourceOf(kernel, name, tensor, extents, rare, validated(name)))
       wholes.push(new EntryList(name, t.axes, content))
-    } else sources.push(sourceOf(kernel, name, tensor, extents, stored))
+    } else sources.push(sourceOf(kernel, name, tensor, extents, rare))
   }
   return { dense, ready, sources, wholes }
 }
@@ -208,7 +208,7 @@ function* valuesOf(
   }: Pick<Bound, 'kernel' | 'storages' | 'positions' | 'lists' | 'dense' | 'ready'>,
   tables: ReadonlyMap<string, Int32Array>,
   elsewhere: Elsewhere,
-  stored: StoredArrays | null,
+  rare: RareInputs | null,
 ): Generator<readonly [string, ValueArray]> {
   for (const t of bindPlan(kernel).tensors) {
     const whole = dense.get(t.name)
@@ -219,8 +219,8 @@ function* valuesOf(
       const list = lists.find((p) => p.name === t.name && p.isOver(b.axes))
       if (whole?.kind === 'dense') yield [b.name, denseValues(t, whole)]
       else if (made) {
-        const values = stored!.storedValues(storage, made, b.fill)
-        yield [b.name, stored!.readyValues({ kernel, b, storage, masks: tables }, values, made.dtype)]
+        const values = rare!.storedValues(storage, made, b.fill)
+        yield [b.name, rare!.readyValues({ kernel, b, storage, masks: tables }, values, made.dtype)]
       } else if (list?.tensor) {
         invariant(list.tensor.kind === 'coords', `${t.name} is bound by coordinates`)
         yield [b.name, placedValues(storage, b, list, positions(list, b.name), list.tensor)]

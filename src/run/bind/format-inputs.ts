@@ -9,8 +9,7 @@ import { evaluate } from '../../ir/values/evaluate.ts'
 import { coordsOfDense, toCoords } from '../../storage/entries/stored-coords.ts'
 import type { FormatOperands } from '../../storage/format-operands.ts'
 import type { Tensor } from '../../storage/tensor.ts'
-import type { StoredArrays } from './ready/stored-arrays.ts'
-import { Random, randomCoords, seedFor } from './sources/random-tensors.ts'
+import type { RareInputs } from './rare-inputs.ts'
 
 type GivenData = Pick<FormatOperands, 'lists' | 'sets'>
 
@@ -23,12 +22,12 @@ export function bindGiven(
   tensors: ReadonlyMap<string, Tensor>,
   params: Map<string, number>,
   extents: ReadonlyMap<string, number>,
-  stored: StoredArrays | null,
+  rare: RareInputs | null,
   seed: number | undefined,
 ): GivenData {
   const given = { lists: new Map<string, Int32Array>(), sets: new Map<string, readonly Int32Array[]>() }
   for (const { instance } of kernel.reformats) {
-    givenOperands({ instance, sizes: params, extents, stored, seed }, (name) => tensors.get(name), given)
+    givenOperands({ instance, sizes: params, extents, rare, seed }, (name) => tensors.get(name), given)
     for (const [name, list] of given.lists) params.set(segmentsOf(name), list.length - 1)
   }
   return given
@@ -57,14 +56,14 @@ interface Wanted {
   readonly sizes: ReadonlyMap<string, number>
   /** By replaced axis, in coordinates. */
   readonly extents: ReadonlyMap<string, number>
-  readonly stored: StoredArrays | null
+  readonly rare: RareInputs | null
   /** Seed of random data for missing arguments; undefined if they are errors. */
   readonly seed?: number | undefined
 }
 
 /** Boundaries of segments, ascending from 0 to the extent of the divided axis, if known; equal ones are allowed. */
 function listOf(wanted: Wanted, tensor: Tensor | undefined): Int32Array {
-  const { name, instance, sizes, seed } = wanted
+  const { name, instance, sizes, rare, seed } = wanted
   const ends = [...new Set(listExtents(name, instance).map((e) => evaluate(e, sizes)))]
   const expected =
     ends.length === 0 ? 'ascending integers from 0' : `ascending integers from 0 to ${ends.join(', and to ')}`
@@ -76,7 +75,7 @@ function listOf(wanted: Wanted, tensor: Tensor | undefined): Int32Array {
       })
     // The extent is unknown: an upper bound on sums of coordinates and on their number.
     const all = instance.over.reduce((n, a) => n + evaluate(a.extent, sizes), 1)
-    return randomList(ends[0] ?? all, new Random(seedFor(seed, name)))
+    return rare!.randomList(ends[0] ?? all, rare!.randomFor(seed, name))
   }
   const { values } = tensor
   if (tensor.kind !== 'dense' || tensor.dtype !== 'i32' || !(values instanceof Int32Array))
@@ -118,7 +117,7 @@ function listOf(wanted: Wanted, tensor: Tensor | undefined): Int32Array {
 
 /** Returns the coordinate columns of a set. Throws SptError `bind/missing-set`, `bind/rank`, `bind/shape`, `bind/coordinate-range`. */
 function setOf(wanted: Wanted, tensor: Tensor | undefined): readonly Int32Array[] {
-  const { name, instance, extents, seed } = wanted
+  const { name, instance, extents, rare, seed } = wanted
   const axes = instance.over.map((a) => a.name)
   const shape = axes.map((a) => extents.get(a) ?? 0)
   if (!tensor) {
@@ -127,10 +126,10 @@ function setOf(wanted: Wanted, tensor: Tensor | undefined): readonly Int32Array[
         expected: `coordinates over [${axes.join(', ')}]`,
         hint: `bind ${name} to coords([${shape.join(', ')}], …)`,
       })
-    return randomCoords(
+    return rare!.randomCoords(
       shape,
       axes.map(() => 'elements' as const),
-      new Random(seedFor(seed, name)),
+      rare!.randomFor(seed, name),
     )
   }
   if (tensor.shape.length !== axes.length)
@@ -158,21 +157,11 @@ function setOf(wanted: Wanted, tensor: Tensor | undefined): readonly Int32Array[
   return columns
 }
 
-function setColumns({ instance, extents, stored }: Wanted, tensor: Tensor): readonly Int32Array[] {
+function setColumns({ instance, extents, rare }: Wanted, tensor: Tensor): readonly Int32Array[] {
   if (tensor.kind === 'coords') return tensor.coords
   if (tensor.kind === 'dense') return coordsOfDense(tensor).coords
-  const storage = stored!.validateStored(instance.over, { extents }, tensor)
-  return toCoords(storage, stored!.storedValues(storage, tensor, 0), tensor.dtype).coords
-}
-
-/** Returns random boundaries of segments with 1 to 8 elements. */
-function randomList(end: number, random: Random): Int32Array {
-  const out = [0]
-  for (let at = 0; at < end; ) {
-    at = Math.min(end, at + 1 + random.below(8))
-    out.push(at)
-  }
-  return Int32Array.from(out)
+  const storage = rare!.validateStored(instance.over, { extents }, tensor)
+  return toCoords(storage, rare!.storedValues(storage, tensor, 0), tensor.dtype).coords
 }
 
 // Format arguments in error messages: the width of an axis may not suffice because a format has other

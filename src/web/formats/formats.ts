@@ -111,8 +111,6 @@ async function boundOf(kernel: Kernel1, inputs: TensorInputs): Promise<Bound> {
     if (typeof value === 'object') tensors[name] = value
     else params[name] = Number(value)
   const hasArrays = Object.values(tensors).some((t) => t.kind === 'stored')
-  const { STORED_ARRAYS } = hasArrays
-    ? await import('../../run/bind/ready/stored-arrays.ts')
-    : { STORED_ARRAYS: null }
-  return runSync(bindingSteps(kernel, { tensors, params }, {}, STORED_ARRAYS))
+  const { RARE_INPUTS } = hasArrays ? await import('../../run/bind/rare-inputs.ts') : { RARE_INPUTS: null }
+  return runSync(bindingSteps(kernel, { tensors, params }, {}, RARE_INPUTS))
 }

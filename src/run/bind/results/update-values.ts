@@ -24,9 +24,9 @@ import {
 import { type CallerTensor, callerTensor, callerTensors, convertDense, inOrder } from '../bind-plan.ts'
 import { underKernelNames } from '../binding-names.ts'
 import { checkPaddedFactors } from '../checks/required-inputs.ts'
+import { RARE_INPUTS } from '../rare-inputs.ts'
 import { isPart } from '../ready/ready-made-parts.ts'
 import { readyValues } from '../ready/ready-made-tables.ts'
-import { STORED_ARRAYS } from '../ready/stored-arrays.ts'
 import { checkDimensions, givenParams } from '../sizes/bound-sizes.ts'
 import { extentsOf, sourceOf } from '../sources/coordinate-sources.ts'
 import type { EntryList } from '../sources/entry-list.ts'
@@ -81,7 +81,7 @@ export function withValues(bound: Bound, name: string, given: Tensor | BareValue
     name,
     tensorOf(bound, source, update),
     extentsOf(bound.kernel, bound.params),
-    STORED_ARRAYS,
+    RARE_INPUTS,
   )
   const next = matched(source, tensorNow, fill, dtype === 'bool')
   const arrays = new Map<string, ValueArray>()
@@ -169,7 +169,7 @@ function updatedArrays(
   const own = readyValues({ kernel, b: t.first, storage, masks: arrays }, values, dtype)
   const source = isPart(kernel, t.name, was)
     ? partSource(bound, t, own)
-    : sourceOf(kernel, t.name, { ...was, values, dtype }, extentsOf(kernel, bound.params), STORED_ARRAYS)
+    : sourceOf(kernel, t.name, { ...was, values, dtype }, extentsOf(kernel, bound.params), RARE_INPUTS)
   return written(bound, new Map([[t.name, own]]), source, null)
 }
 

@@ -2,25 +2,17 @@
 import { invariant } from '../../../ast/diagnostics/diagnostic.ts'
 import { allocate, ascending } from '../../../columns/allocate.ts'
 import { rankedTuples } from '../../../columns/key-columns.ts'
-import { chainTo, hasWidth, isStored, type StoredAxis } from '../../../ir/coordinates/axis.ts'
+import { chainTo, isStored, type StoredAxis } from '../../../ir/coordinates/axis.ts'
 import type { Kernel1 } from '../../../ir/coordinates/stage1.ts'
 import { knownValue } from '../../../storage/build-storage.ts'
 import { coordsOfDense } from '../../../storage/entries/stored-coords.ts'
+import type { elementsOf } from '../../../storage/ready/elements.ts'
+import type { storedValues, validateStored } from '../../../storage/ready/validate.ts'
 import { checkCoords, type Storage, separatesDuplicates } from '../../../storage/storage.ts'
 import type { Repair, Tensor } from '../../../storage/tensor.ts'
-import {
-  type BindPlan,
-  bindPlan,
-  callerTensor,
-  callerTensors,
-  isStructured,
-  leafChains,
-  storedAxis,
-} from '../bind-plan.ts'
+import { type BindPlan, bindPlan, callerTensor, isStructured, storedAxis } from '../bind-plan.ts'
 import { axesOfBinding } from '../binding-names.ts'
-import type { StoredArrays } from '../ready/stored-arrays.ts'
 import { EntryList, united } from './entry-list.ts'
-import { Random, randomCoords, randomDense, randomKind, randomValues, seedFor } from './random-tensors.ts'
 
 export const extentsOf = (kernel: Kernel1, params: ReadonlyMap<string, number>): Map<string, number> => {
   const out = new Map<string, number>()
@@ -31,13 +23,20 @@ export const extentsOf = (kernel: Kernel1, params: ReadonlyMap<string, number>):
   return out
 }
 
+/** Functions that read ready-made arrays (`rare-inputs.ts`). */
+interface ArrayReaders {
+  readonly elementsOf: typeof elementsOf
+  readonly storedValues: typeof storedValues
+  readonly validateStored: typeof validateStored
+}
+
 /** `extents`: as `extentsOf`. `known`: validated arrays of a stored tensor, if available. @throws `bind/coordinates`, `bind/coordinate-range` */
 export function sourceOf(
   kernel: Kernel1,
   name: string,
   tensor: Tensor,
   extents: ReadonlyMap<string, number>,
-  arrays: StoredArrays | null,
+  read: ArrayReaders | null,
   known?: Storage,
 ): EntryList {
   const axes = axesOfBinding(kernel, name)
@@ -57,7 +56,7 @@ export function sourceOf(
     return new EntryList(name, axes, () => ({ columns: t.coords, tensor: t }))
   }
   const stored = axes.map((a) => relaxed(storedAxis(all, a), tensor.repair))
-  const { elementsOf, storedValues, validateStored } = arrays!
+  const { elementsOf, storedValues, validateStored } = read!
   const storage = known ?? validateStored(stored, { extents }, tensor, { name, fill })
   const t = elementsOf(storage, storedValues(storage, tensor, fill), tensor.dtype, fill)
   return new EntryList(name, axes, () => ({ columns: t.coords, tensor: t }))
@@ -72,54 +71,6 @@ const relaxed = (axis: StoredAxis, repair: Repair = {}): StoredAxis =>
         unique: axis.unique && !repair.sum,
       }
     : axis
-
-/** Returns random structure and values for the inputs that are not bound. */
-export function randomSources(
-  kernel: Kernel1,
-  bound: readonly EntryList[],
-  dense: ReadonlyMap<string, Tensor>,
-  params: ReadonlyMap<string, number>,
-  seed: number,
-): { sources: EntryList[]; dense: Map<string, Tensor> } {
-  const { axes, bare } = bindPlan(kernel)
-  const extents = extentsOf(kernel, params)
-  const extent = (a: string): number => extents.get(a) ?? 0
-  const sources: EntryList[] = []
-  const newDense = new Map<string, Tensor>()
-  const tensors = callerTensors(kernel)
-  // Structure first: one source per chain without bound structure.
-  const used = new Set([...tensors.flatMap((t) => t.axes), ...bare])
-  for (const chain of leafChains([...axes.values()])) {
-    const leaf = chain.findLast((a) => used.has(a))
-    if (leaf === undefined || !isStructured(axes, leaf)) continue
-    const needed = chainTo(axes, leaf)
-    if ([...bound, ...sources].some((s) => s.isOver(needed))) continue
-    const random = new Random(seedFor(seed, leaf))
-    const kinds = needed.map((a) => {
-      const axis = storedAxis(axes, a)
-      return (hasWidth(axis) ? knownValue(axis.width, params) : null) ?? randomKind(axis)
-    })
-    const columns = randomCoords(needed.map(extent), kinds, random)
-    sources.push(new EntryList(leaf, needed, () => ({ columns, tensor: null })))
-  }
-  for (const t of tensors) {
-    const { name, first: b, axes: over } = t
-    if (!t.isInput) continue
-    if (dense.has(name) || bound.some((s) => s.name === name)) continue
-    const random = new Random(seedFor(seed, name))
-    if (t.asDeclared && t.structured.length === 0) {
-      newDense.set(name, randomDense(over.map(extent), b.dtype, random))
-      continue
-    }
-    const columns = fullColumns(over, axes, extents, [...bound, ...sources])
-    const n = columns[0]?.length ?? 0
-    const values = randomValues(b.dtype, n, random)
-    const shape = over.map(extent)
-    const tensor = { kind: 'coords', shape, coords: columns, values, dtype: b.dtype } as const
-    sources.push(new EntryList(name, over, () => ({ columns, tensor })))
-  }
-  return { sources, dense: newDense }
-}
 
 /**
  * Returns every coordinate that a buffer over these axes stores: the union of the sources on sparse chains, times all coordinates of dense

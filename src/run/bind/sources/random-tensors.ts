@@ -39,13 +39,16 @@ const GOLDEN = (Math.sqrt(5) - 1) / 2
 export const goldenSequence = (k: number, start = 0): number => (start + k * GOLDEN) % 1
 
 /** Derives a seed per name, so that binding one buffer does not change the others. */
-export function seedFor(seed: number, name: string): number {
+function seedFor(seed: number, name: string): number {
   let h = seed >>> 0
   for (let k = 0; k < name.length; k++) h = Math.imul(h ^ name.charCodeAt(k), 0x01000193) >>> 0
   return h
 }
 
 /** Random values: standard normal floats, integers from -8 to 8 (unsigned: 0 to 8), uniform booleans. */
+/** Random numbers for a name. */
+export const randomFor = (seed: number, name: string): Random => new Random(seedFor(seed, name))
+
 export function randomValues(dtype: Dtype, length: number, random: Random): ValueArray {
   const out = newValues(dtype, length)
   const write = encoder(dtype)
@@ -158,4 +161,14 @@ export function permutation(n: number, random: Random): Int32Array {
     ids[other] = id
   }
   return ids
+}
+
+/** Returns random boundaries of segments with 1 to 8 elements. */
+export function randomList(end: number, random: Random): Int32Array {
+  const out = [0]
+  for (let at = 0; at < end; ) {
+    at = Math.min(end, at + 1 + random.below(8))
+    out.push(at)
+  }
+  return Int32Array.from(out)
 }

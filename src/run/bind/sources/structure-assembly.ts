@@ -17,7 +17,7 @@ import type { Storage } from '../../../storage/storage.ts'
 import { extentOf, makeLazyStorage, makeStorage, separatesDuplicates } from '../../../storage/storage.ts'
 import { gatherValues, type StoredTensor, type ValueArray } from '../../../storage/tensor.ts'
 import { bindPlan, callerTensor, elementOf, type LevelStep, storedAxis } from '../bind-plan.ts'
-import type { StoredArrays } from '../ready/stored-arrays.ts'
+import type { RareInputs } from '../rare-inputs.ts'
 import type { Bound, Elsewhere } from '../types.ts'
 import { checkDistinct, distinctLists, type EntryList, united } from './entry-list.ts'
 
@@ -39,7 +39,7 @@ export function assembleStructure(
   ready: ReadonlyMap<string, StoredTensor>,
   given: ReadonlyMap<string, Level>,
   operands: FormatOperands,
-  stored: StoredArrays | null,
+  rare: RareInputs | null,
 ): Structure {
   const plan = bindPlan(kernel)
   const axis = (name: string): StoredAxis => storedAxis(plan.axes, name)
@@ -151,7 +151,7 @@ export function assembleStructure(
   for (const [name, tensor] of ready) {
     const { fill } = kernel.buffers.find((b) => b.name === name)!
     const part = !callerTensor(kernel, name)?.asDeclared
-    const storage = stored!.validateStored(plan.layouts.get(name)!, sizes, tensor, { name, fill, part })
+    const storage = rare!.validateStored(plan.layouts.get(name)!, sizes, tensor, { name, fill, part })
     storages.set(name, storage)
     adopt(storage.levels)
   }
