@@ -75,7 +75,7 @@ export const ROOMS = {
   ],
   // Without diagnostics and everything else that a page with one plan does not need.
   web: ['ir', 'backends', 'plan'],
-  'web/formats': [...IR, 'storage', 'run/bind', 'plan', 'web'],
+  'web/formats': [...IR, 'levels', 'storage', 'run/bind', 'plan', 'web', 'api'],
   sketch: [...IR, 'schedule'],
   io: [...IR, 'cache', 'storage'],
   'cost-model': COMPILER,

@@ -51,7 +51,7 @@ export function required(
 }
 
 export function checkIndptr(
-  axis: StoredAxis,
+  axis: Pick<StoredAxis, 'name'>,
   indptr: Int32Array,
   parents: number,
   count: number | null,

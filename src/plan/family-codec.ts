@@ -48,9 +48,11 @@ const statistic = tagged<FamilyStatistic>('kind', {
   }) as Codec<never>,
 })
 
+export const familyStatistics = map(statistic)
+
 const selection = record<Omit<LoadableFamily, 'kernel' | 'plans'>>({
   schedule: text,
-  statistics: map(statistic),
+  statistics: familyStatistics,
   branches: list(record<FamilyBranch>({ when: list(expr), schedule: text, plan: count })),
 })
 

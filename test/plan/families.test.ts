@@ -14,6 +14,7 @@ import {
 } from '../../src/node.ts'
 import type { PlanFamily } from '../../src/plan/schema.ts'
 import { distil } from '../../src/search/choice/distil.ts'
+import { instantiate as inPages } from '../../src/web/formats/formats.ts'
 import { Folder, spt } from '../cli/support.ts'
 import { KERNELS, LIVE } from '../properties/live-gen.ts'
 
@@ -103,6 +104,7 @@ describe.each(['cpu', 'webgpu'] as const)('on %s', (kind) => {
         const live = await kernel.build(device)
         const json = JSON.parse(JSON.stringify(live.plan)) as PlanFamily
         const loaded = await loadPlan(json, device)
+        const page = kind === 'cpu' ? await inPages(json) : null
         for (const { m, n, d, at } of cases) {
           drawn++
           const cells = at.filter((x) => x < m * n).sort((a, b) => a - b)
@@ -121,6 +123,7 @@ describe.each(['cpu', 'webgpu'] as const)('on %s', (kind) => {
           )
           if (own !== null) {
             for (const b of bound) expect(b).toBeInstanceOf(SptError)
+            await expect(page?.({ A, B }) ?? Promise.reject()).rejects.not.toBeInstanceOf(TypeError)
             continue
           }
           const [expected, result] = bound as [
@@ -133,6 +136,8 @@ describe.each(['cpu', 'webgpu'] as const)('on %s', (kind) => {
           expect(loaded.plan).toEqual(json)
           for (const b of [expected, result]) await b.run()
           expect((await result.get('C')).values).toEqual((await expected.get('C')).values)
+          const inPage = await page?.({ A, B })
+          if (inPage) expect(inPage.C!.values).toEqual((await expected.get('C')).values)
           for (const b of [expected, result]) b.free()
           compared++
         }

@@ -88,8 +88,66 @@ test('mistakes in tensors are the diagnostics of the compiler', async () => {
   expect(await codeOf({ A, B })).toBe('none')
   expect(await codeOf({ B })).toMatch(/^bind\//)
   expect(await codeOf({ A })).toMatch(/^bind\//)
-  expect(
-    await codeOf({ A: coords([2, 3], [Int32Array.of(2), Int32Array.of(1)], Float32Array.of(2)), B }),
-  ).toBe('bind/coordinate-range')
+  expect(await codeOf({ A: { ...A, coords: [Int32Array.of(2), Int32Array.of(1)] }, B })).toBe(
+    'bind/coordinate-range',
+  )
   expect(await codeOf({ A, B, x: 3 })).toMatch(/^bind\//)
+})
+
+test('offsets, shapes and values of tensors are checked', () => {
+  const codeOf = (work: () => unknown): string => {
+    try {
+      work()
+      return 'none'
+    } catch (e) {
+      return e instanceof SptError ? e.diagnostics[0]!.code : String(e)
+    }
+  }
+  const [indices, values] = [Int32Array.of(0, 2, 1), Float32Array.of(1, 2, 3)]
+  const offsets = (...indptr: number[]): string => codeOf(() => csr([2, 3], indptr, indices, values))
+  expect(offsets(0, 2, 3)).toBe('none')
+  expect(offsets(0, 3)).toBe('bind/indptr-length')
+  expect(offsets(0, 5, 3)).toBe('bind/indptr-order')
+  expect(offsets(1, 2, 3)).toBe('bind/indptr-start')
+  expect(offsets(0, 2, 2)).toBe('bind/indptr-end')
+  expect(codeOf(() => csr([2, 3], [0, 2, 3], [0, 2, 1], [1, 2, 3]))).toBe('none')
+  expect(codeOf(() => csr([2, 3], BigInt64Array.of(0n, 2n, 3n), indices, values))).toBe('none')
+  expect(codeOf(() => csr([2, 3], [0, 2, 3], [0, 3, 1], values))).toBe('tensor/coords')
+  expect(codeOf(() => csr([2, 3, 4] as never, [0, 2, 3], indices, values))).toBe('tensor/coords')
+  expect(codeOf(() => (csr as () => unknown)())).toBe('tensor/coords')
+  expect(codeOf(() => (dense as () => unknown)())).toBe('tensor/shape')
+  expect(codeOf(() => dense([2, 3], values))).toBe('tensor/length')
+})
+
+test('inputs of any form are bound as in the main API, and `set` replaces values', async () => {
+  const plan = (await planIn(
+    program,
+    planRequest('kernels/spmm.spt?plan&formats&target=cpu&schedule=hyb(1,2)'),
+  )) as Plan
+  const fn = await instantiate(JSON.parse(JSON.stringify(plan)))
+  const A = csr([2, 3], [0, 2, 3], [0, 2, 1], [1, 2, 3])
+  const B = Float32Array.from({ length: 12 }, (_, k) => k)
+  const expected = [...(await fn({ A, B: dense([3, D], B) })).C!.values!]
+  expect([...(await fn({ A, B, d: D })).C!.values!]).toEqual(expected)
+  expect([...(await fn({ A, B: [...B], d: D })).C!.values!]).toEqual(expected)
+  const codeOf = (inputs: unknown): Promise<string> =>
+    fn(inputs as Parameters<typeof fn>[0]).then(
+      () => 'none',
+      (e: unknown) => (e instanceof SptError ? e.diagnostics[0]!.code : String(e)),
+    )
+  expect(await codeOf(undefined)).toBe('api/argument')
+  expect(await codeOf(null)).toBe('api/argument')
+  for (const wrong of ['x', null, undefined, true, 1n, { kind: 'dense' }, {}])
+    expect(await codeOf({ A, B: wrong, d: D }), String(wrong)).toMatch(/^(api|tensor|bind)\//)
+  const b = await fn.bind({ A, B: new Float32Array(12), d: D })
+  const values = B.slice()
+  const set = b.set('B', values)
+  values.fill(9)
+  await set
+  await b.set('A', [10, 20, 30])
+  await b.run()
+  expect([...(await b.get('C')).values!]).toEqual(expected.map((x) => 10 * x))
+  await expect(b.set('C', values)).rejects.toThrow('bind/not-input')
+  await expect(b.set('B', [1])).rejects.toThrow('bind/values-length')
+  b.free()
 })

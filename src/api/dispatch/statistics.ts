@@ -10,6 +10,7 @@ import type { Expr, Var } from '../../ir/expressions/expr.ts'
 import { freeVars } from '../../ir/expressions/expr-tree.ts'
 import { getOrAdd } from '../../ir/memoize.ts'
 import { evaluate } from '../../ir/values/evaluate.ts'
+import type { FamilyStatistic } from '../../plan/family-codec.ts'
 import { allAxesOf, callerTensor, isStructured } from '../../run/bind/bind-plan.ts'
 import { axesOfBinding } from '../../run/bind/binding-names.ts'
 import { type Bound, bindInputs } from '../../run/bind/index.ts'
@@ -39,6 +40,14 @@ function elementsOf(
   const { shape, dtype } = tensor
   return { kind: 'coords', shape, coords: columns, values: t?.values ?? null, dtype }
 }
+
+/** A statistic of a family of plans. */
+export const statisticIn = (s: FamilyStatistic): Statistic | FillRatioStatistic =>
+  s.kind === 'fill_ratio'
+    ? { kind: s.kind, tensor: s.of, instance: s.format }
+    : s.kind === 'nnz'
+      ? { kind: s.kind, tensor: s.of }
+      : { kind: s.kind, axis: s.of }
 
 /** Statistics of one binding, each computed once on demand. */
 export class Statistics implements Facts {

@@ -13,6 +13,7 @@ import { CompiledCode } from '../built/code.ts'
 import type { BranchCall, Branching } from '../dispatch/dispatch-conditions.ts'
 import { formatOf } from '../dispatch/fill-ratio.ts'
 import type { Dispatch } from '../dispatch/schedules.ts'
+import { statisticIn } from '../dispatch/statistics.ts'
 import { checkDevice } from '../inputs/argument-checks.ts'
 
 /**
@@ -47,16 +48,7 @@ function dispatchOf(
   codes: readonly CompiledCode[],
 ): Dispatch {
   const span = { source: '', start: 0, end: 0 }
-  const statistics: Branching['statistics'] = new Map(
-    [...written].map(([name, s]) => [
-      name,
-      s.kind === 'fill_ratio'
-        ? { kind: s.kind, tensor: s.of, instance: s.format }
-        : s.kind === 'nnz'
-          ? { kind: s.kind, tensor: s.of }
-          : { kind: s.kind, axis: s.of },
-    ]),
-  )
+  const statistics = new Map([...written].map(([name, s]) => [name, statisticIn(s)]))
   const operands = [
     ...codes.flatMap(({ program }) => [...bindPlan(program.plan.binding).operands]),
     ...[...statistics.values()].flatMap((s) =>
