@@ -70,7 +70,8 @@ export function bindInputs(plan: Plan, inputs: Inputs): Bound {
     const x = named(known, name, plan)
     if ('length' in x) {
       if (ArrayBuffer.isView(value)) arrays.set(name, value as TypedArray)
-      else if (typeof (value as GPUBuffer)?.usage === 'number') resident.set(name, value as GPUBuffer)
+      else if (typeof (value as GPUBuffer)?.usage === 'number' && !('in' in x))
+        resident.set(name, value as GPUBuffer)
       else failWith('bind/value-type', `${name} is ${shown(value)}`, 'a typed array')
     } else sizes.set(name, numberOf(x, value))
   }

@@ -68,7 +68,7 @@ function expected(model: CostModel, kind: DeviceKind, kernel: Compilation, data:
   }
 }
 
-/** A cost model is data; its code was installed by whoever gave it. */
+/** A cost model is data, and whoever gave the model installed the code. */
 const predictor = () => installedPredictor()!
 
 interface Expected {

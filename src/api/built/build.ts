@@ -27,7 +27,7 @@ export interface BuildOptions extends WorkOptions {
   readonly deterministic?: boolean
   /** Sizes by name. If a dispatch needs only sizes, the schedule is selected at once, for every later binding. Data of other sizes can be bound, too. */
   readonly sizes?: Readonly<Record<string, number>>
-  /** Values of statistics for a dispatch, as in `BindOptions`, together with `sizes`; with them, the schedule is selected at once. */
+  /** Values of statistics for a dispatch, as in `BindOptions`, together with `sizes`; the schedule is then selected at once. */
   readonly statistics?: Readonly<Record<string, number>>
 }
 

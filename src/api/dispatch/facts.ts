@@ -11,7 +11,7 @@ export interface Facts {
   value(variable: Var): number | undefined
 }
 
-/** Evaluates names by the first source that has them; others are sizes. */
+/** Evaluates a name by the first source that has the name; the remaining names are sizes. */
 export const lookupIn =
   (sources: readonly Facts[], sizes: { value(variable: Var): number }): Lookup =>
   (variable) => {

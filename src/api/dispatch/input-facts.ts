@@ -20,8 +20,8 @@ type QueriedFacts = Pick<Branching, 'kernel' | 'name' | 'statistics' | 'device'>
 const NOTHING: QueriedFacts = { kernel: '', name: 'auto', statistics: new Map(), device: new Map() }
 
 /**
- * Checks inputs, and returns values to bind (bare arrays have the shapes of their tensors), those that the kernel declares, and the facts
- * that are known before a run. `queried`: `null` for the auto-scheduler. `used`: lists and sets that formats take; the scheduled kernel checks these.
+ * Checks inputs, and returns values to bind (bare arrays have the shapes of their tensors), the values that the kernel declares, and the facts
+ * that are known before a run. `queried`: `null` for the auto-scheduler. `used`: lists and sets that formats take, which the scheduled kernel checks.
  * Throws SptError `api/argument`, `choose/unknown-name`, `choose/unknown-feature`, and as `valuesIn`.
  */
 export function inputFacts(
@@ -41,7 +41,7 @@ export function inputFacts(
   const device = { capability, processors, features }
   checkDeviceFacts(device, query.device.values())
   const there = declaredOf(source, resident, used)
-  // Arrays without a shape get sizes from the shapes of resident tensors, which are not sizes that the caller gave.
+  // Arrays without a shape get sizes from the shapes of resident tensors, not from the caller.
   const agreed = Object.fromEntries(agreedSizes(source, Object.entries(there), {}))
   const params = isRecord(inputs.params ?? {}) ? { ...agreed, ...inputs.params } : inputs.params
   const declared = { ...inputs, ...(params && { params }), tensors: declaredOf(source, tensors, used) }

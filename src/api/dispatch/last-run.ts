@@ -12,7 +12,7 @@ export interface FillRatio {
    * its capacity. `unknown`: 1, until the first measurement.
    */
   readonly source: 'given' | 'last run' | 'sample' | 'overflow' | 'unknown'
-  /** Latest measurement by a run of this schedule, or by a sample after it; `null` until it has been read back. */
+  /** Latest measurement by a run of this schedule, or by a later sample; `null` until it has been read back. */
   readonly measured: number | null
 }
 
@@ -32,7 +32,7 @@ export interface RunSelection extends Selection {
   readonly fillRatios: Readonly<Record<string, FillRatio>>
   /** First schedule that was selected but skipped, because a list exceeded its capacity; `null` if there is none. */
   readonly overflowedSchedule: string | null
-  /** Schedule that the measured fill ratios would have selected; `null` if it is the same one. */
+  /** Schedule that the measured fill ratios would have selected; `null` if that is the selected schedule. */
   readonly hindsightSchedule: string | null
   /**
    * Times of the schedules that were selected so far, at their latest fill ratios: a line through the times measured by `time`;
@@ -79,12 +79,12 @@ export class LastRun implements Facts {
   }
 }
 
-/** Asynchronous readback of measurements, one at a time; of the requests during a readback, the latest is served after it. */
+/** Asynchronous readback of measurements, one at a time. The latest request during a readback is served after that readback. */
 export class SparsityReadback {
   #next: (() => Promise<void>) | undefined
   #reading: Promise<void> | undefined
 
-  /** Queues a readback. Its errors are dropped here, and reported by the next call that waits. */
+  /** Queues a readback. Errors are reported by the next call that waits. */
   later(read: () => Promise<void>): void {
     this.#next = read
     this.#reading ??= this.#read()
