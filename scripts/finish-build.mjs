@@ -103,6 +103,8 @@ const shared = {
   external: ['unplugin', 'koffi', 'webgpu', 'libsql', '@resvg/resvg-wasm'],
   minifyWhitespace: true,
   minifySyntax: true,
+  // immer reads it, and pages without a bundler have no `process`.
+  define: { 'process.env.NODE_ENV': '"production"' },
   plugins: [withName, withPrograms, suites, libraries],
   logLevel: 'warning',
 }

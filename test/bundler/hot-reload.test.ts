@@ -5,6 +5,7 @@ import { afterAll, expect, test } from 'vitest'
 import sparsetile from '../../src/bundler/plugin.ts'
 import { Browser } from '../browser/chromium.ts'
 import { Folder } from '../cli/support.ts'
+import { TIME_LIMIT } from '../support/time-limit.ts'
 
 const root = fileURLToPath(new URL('../../', import.meta.url))
 const folder = new Folder()
@@ -66,5 +67,5 @@ test.skipIf(!browser)(
       await server.close()
     }
   },
-  240_000,
+  TIME_LIMIT,
 )

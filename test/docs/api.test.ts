@@ -26,7 +26,7 @@ test('every export, including types, is documented', () => {
   const types = [...listed].flatMap(([, list, one]) =>
     (list ?? one)!
       .split(',')
-      .map((n) => n.trim().replace(/^type /, ''))
+      .map((n) => n.trim().replace(/^type |^\w+ as /g, ''))
       .filter((n) => n !== ''),
   )
   expect(types).toContain('BindOptions')

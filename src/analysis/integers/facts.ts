@@ -117,7 +117,7 @@ export class Facts implements Bounds, FormPremises {
   }
 
   /** Adds a condition that does not hold in this scope. */
-  fails(cond: Expr): void {
+  refuted(cond: Expr): void {
     this.#decided.set(keyOf(cond), false)
     if (cond.kind === 'binary' && cond.op === 'lt' && cond.a.kind === 'const' && isWord(cond.a.dtype))
       this.isBelow(cond.b, int(cond.a.value + 1))

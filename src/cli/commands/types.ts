@@ -27,7 +27,7 @@ export const types: CommandSpec = {
     { flags: '--check', about: 'Write nothing, and exit 1 if the file is not up to date' },
   ],
   notes: [
-    "Finds imports such as './spmm.spt?plan&schedule=gpu(8,32)' in the source files of each PATH (default: src if it exists, otherwise\nthe current folder), compiles them, and declares a module for each: tsc then rejects wrong names of inputs and outputs, wrong\ntypes of arrays, and imports whose kernel or schedule does not exist. The compilation must include the declaration file.",
+    "Finds imports such as './kernel.spt?plan&schedule=gpu(8,32)' in the source files of each PATH (default: src if it exists, otherwise\nthe current folder), compiles them, and declares a module for each: tsc then rejects wrong names of inputs and outputs, wrong\ntypes of arrays, and imports whose kernel or schedule does not exist. The compilation must include the declaration file.",
   ],
   examples: ['spt types', 'spt types src --out src/plans.d.ts', 'spt types --check'],
   async run(call) {

@@ -78,7 +78,7 @@ export function specialise(body: Body, find: Finder, { names, sizes, innermost }
     const range = sharesBuffers ? all.filter((s) => s.kind !== 'alloc') : all
     const [where, elsewhere] = [facts.where(cond).child(), facts.child()]
     for (const c of [cond, ...holds]) where.holds(c)
-    elsewhere.fails(cond)
+    elsewhere.refuted(cond)
     const then = simplifyUnder(range, where)
     const otherwise = simplifyUnder(range, elsewhere)
     // The second version keeps its names if nothing that depends on the condition is gone there; otherwise the first one does.

@@ -2,7 +2,11 @@
  * The state of a schedule, with its history (undo). A schedule is a value: the current kernel, the steps that led to
  * it, and the loops that steps replaced. States are immutable. A trace can be replayed on any kernel with the same
  * names, and converted to JSON.
+ *
+ * immer provides `freeze` only: a step comes from a caller as nested plain data, and is frozen deeply. Drafts and patches have no
+ * use here: kernels are built by constructors, undo returns the previous state, and the trace is the difference of two schedules.
  */
+import { freeze } from 'immer'
 import { resultOrError, SptError } from '../../ast/diagnostics/diagnostic.ts'
 import { int } from '../../ir/expressions/expr.ts'
 import { substitute } from '../../ir/expressions/expr-tree.ts'
@@ -45,13 +49,6 @@ export const start = (kernel: Kernel2, coordSteps = 0): ScheduleState =>
     names: new KernelNames(),
   })
 
-/** Freezes a step, which comes from a caller as nested plain data. Nodes of the IR are frozen already. */
-function freezeData<T>(data: T): T {
-  if (typeof data !== 'object' || data === null || Object.isFrozen(data)) return data
-  for (const value of Object.values(data)) freezeData(value)
-  return Object.freeze(data)
-}
-
 /**
  * The state after a step. Each state stores its own step only: complete traces in all states would be quadratic in the
  * steps.
@@ -69,7 +66,7 @@ class Stepped implements ScheduleState {
     readonly kernel: Kernel2,
     gone: readonly Consumed[],
   ) {
-    this.step = freezeData(step)
+    this.step = freeze(step, true)
     this.steps = before.steps + 1
     this.coordSteps = before.coordSteps
     this.consumed = gone.length > 0 ? Object.freeze([...before.consumed, ...gone]) : before.consumed
