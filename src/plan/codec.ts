@@ -25,6 +25,26 @@ export function malformed(path: string, json: unknown, expected: string): never 
 /** The path of a field of the value at `path`. */
 export const within = (path: string, field: string): string => (path === '' ? field : `${path}.${field}`)
 
+/** Levels of lists and objects that a reader follows. No compiled plan has as many. */
+const DEEPEST = 500
+
+/** Rejects values that are nested too deeply to be read. Throws SptError `plan/malformed` with the path of the field. */
+export function checkDepth(json: unknown, at: string): void {
+  const open: [value: unknown, path: string, depth: number][] = [[json, at, 0]]
+  for (let next = open.pop(); next; next = open.pop()) {
+    const [value, path, depth] = next
+    if (depth > DEEPEST) malformed(path, '…', `at most ${DEEPEST} nested lists and objects`)
+    if (typeof value !== 'object' || value === null) continue
+    for (const [key, x] of Object.entries(value))
+      if (typeof x === 'object')
+        open.push([
+          x,
+          depth > 3 ? path : Array.isArray(value) ? `${path}[${key}]` : within(path, key),
+          depth + 1,
+        ])
+  }
+}
+
 /** A value that is the same in JSON. */
 const plain = <T>(expected: string, holds: (json: unknown) => boolean): Codec<T> => ({
   write: (value) => value,

@@ -6,7 +6,7 @@ import { freeVars } from '../ir/expressions/expr-tree.ts'
 import type { Device } from '../runtime/device.ts'
 import { isWord } from '../runtime/webgpu/widened-elements.ts'
 import { readKernel } from './binding-codecs.ts'
-import { malformed, objectAt, within } from './codec.ts'
+import { checkDepth, malformed, objectAt, within } from './codec.ts'
 import { expr } from './expressions.ts'
 import type { LaunchPlan } from './launch-plan.ts'
 import { planFields } from './plan-codec.ts'
@@ -15,6 +15,7 @@ import { sha256 } from './sha256.ts'
 
 /** Throws SptError `plan/version` for a later version of the schema, and `plan/malformed` for another file. */
 export function checkSchema(json: unknown, at = ''): void {
+  checkDepth(json, at)
   const { schema } = objectAt(json, at)
   const [name, version] = SCHEMA.split('/') as [string, string]
   const [, given] = typeof schema === 'string' && schema.startsWith(`${name}/`) ? schema.split('/') : []

@@ -1,5 +1,6 @@
 /** Plans from JSON: loaded, run, and rejected with a reason. */
 import { readFileSync } from 'node:fs'
+import fc from 'fast-check'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { SptError } from '../../src/ast/diagnostics/diagnostic.ts'
 import {
@@ -13,10 +14,11 @@ import {
   writeTensor,
 } from '../../src/node.ts'
 import { readPlan } from '../../src/plan/read.ts'
-import type { Plan } from '../../src/plan/schema.ts'
+import type { Expression, Plan } from '../../src/plan/schema.ts'
 import { sha256 } from '../../src/plan/sha256.ts'
 import { checkRanges } from '../../src/run/execution/index-ranges.ts'
 import { Folder, spt } from '../cli/support.ts'
+import { costly } from '../support/cases.ts'
 
 let cpu: Device
 let plan: Plan
@@ -74,6 +76,20 @@ const first = <T>(xs: readonly T[], change: object): readonly T[] => [
   ...xs.slice(1),
 ]
 
+const deep = (levels: number): Expression => {
+  let e: Expression = 'm'
+  for (let k = 0; k < levels; k++) e = ['add', e, 0]
+  return e
+}
+const instanceIn = (p: Plan): { tree: object } =>
+  (p.binding as unknown as { reformats: { instance: { tree: object } }[] }).reformats[0]!.instance
+function deepTree(levels: number): object {
+  let tree: object = { kind: 'leaf', part: 0 }
+  for (let k = 0; k < levels; k++)
+    tree = { kind: 'cases', queries: [], cases: [{ text: '', where: null, child: tree }] }
+  return tree
+}
+
 test.each<[string, string, (p: Changed) => void]>([
   ['plan/version', 'sparsetile-plan/2', (p) => Object.assign(p, { schema: 'sparsetile-plan/2' })],
   ['plan/malformed', 'schema of the plan', (p) => Object.assign(p, { schema: 'other/1' })],
@@ -89,6 +105,10 @@ test.each<[string, string, (p: Changed) => void]>([
     'binding.axes[0].kind',
     (p) => (p.binding = { ...p.binding, axes: [{ kind: 'round' }] }),
   ],
+  ['plan/malformed', 'binding of the plan', (p) => (p.binding = { ...p.binding, axes: [] })],
+  ['plan/malformed', 'buffers[0].length', (p) => (p.buffers = first(p.buffers, { length: deep(20_000) }))],
+  ['plan/malformed', 'checks[0].most', (p) => (p.checks = [{ ...p.checks[0]!, most: deep(3_000) as 1 }])],
+  ['plan/malformed', 'binding.reformats[0].instance', (p) => (instanceIn(p).tree = deepTree(9_000))],
   ['plan/other-device', 'is a cpu device', (p) => (p.device = 'cuda')],
   ['plan/missing-feature', 'magic', (p) => (p.needs = { ...p.needs, features: ['magic'] })],
   ['plan/limit', 'threads', (p) => (p.needs = { ...p.needs, lanes: 64 })],
@@ -109,6 +129,44 @@ test('no value makes the reader fail otherwise', async () => {
     }
   for (const value of [null, 7, 'x', []])
     await expect(loadPlan(value as never, cpu)).rejects.toThrow('plan/malformed')
+})
+
+test('a changed binding is rejected when it is loaded, or by a diagnostic of its inputs', {
+  timeout: 120_000,
+}, async () => {
+  const node = fc.infiniteStream(fc.nat(1000))
+  let rejected = 0
+  await fc.assert(
+    fc.asyncProperty(node, fc.constantFrom('m', 'A', 'j', 'q', 3, null, []), async (choices, value) => {
+      const copy = structuredClone(plan)
+      let at = copy.binding as unknown as Record<string, unknown>
+      for (;;) {
+        const keys = Object.keys(at)
+        const key = keys[choices.next().value! % keys.length]
+        if (key === undefined) break
+        const own = at[key]
+        if (typeof own === 'object' && own !== null && choices.next().value! % 6 > 0) {
+          at = own as typeof at
+          continue
+        }
+        if (Array.isArray(at)) at.splice(Number(key), 1)
+        else at[key] = value
+        break
+      }
+      const error = await loadPlan(copy, cpu)
+        .then((fn) => fn({ A, B }))
+        .then(
+          () => null,
+          (e: unknown) => e,
+        )
+      if (error !== null) {
+        expect(error).toBeInstanceOf(SptError)
+        rejected++
+      }
+    }),
+    { numRuns: costly(150) },
+  )
+  expect(rejected).toBeGreaterThan(5)
 })
 
 test('sizes beyond 32 bits are rejected before a run', () => {

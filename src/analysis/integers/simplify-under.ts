@@ -78,19 +78,19 @@ export function nestedFacts(s: Stmt, facts: Facts): (list: number) => Facts {
 
 /**
  * Returns the body with simplified guards, branches and selections, without branches that are never taken, loops that
- * never run, and statements that become empty.
+ * never run (unless `keepsLoops`), and statements that become empty.
  */
-export function simplifyUnder(body: Body, facts: Facts): Body {
+export function simplifyUnder(body: Body, facts: Facts, keepsLoops = false): Body {
   const simplify = simplifierUnder(facts)
   const out = body.flatMap((old): Body => {
     const inside = nestedFacts(old, facts)
-    const nested = bodiesOf(old).map((b, list) => simplifyUnder(b, inside(list)))
+    const nested = bodiesOf(old).map((b, list) => simplifyUnder(b, inside(list), keepsLoops))
     const isEmptied = nested.length > 0 && nested.every((b, k) => b.length === 0 && bodiesOf(old)[k] !== b)
     if (isEmptied) return []
     const s = withBodies(old, nested)
     if (s.kind === 'for') {
       const { hi, knownHi } = facts.range(s.extent)
-      if (knownHi && hi <= 0) return []
+      if (!keepsLoops && knownHi && hi <= 0) return []
       const simpler = mapSame(s.guards, simplifierUnder(inside(0)))
       const guards = simpler.some(isTrue) ? simpler.filter((g) => !isTrue(g)) : simpler
       const extent = simplify(s.extent)

@@ -1,11 +1,15 @@
 /** Plans that were read from JSON, on a device. */
+import { invariant } from '../../ast/diagnostics/diagnostic.ts'
 import { startWork, type WorkOptions } from '../../ast/work.ts'
+import type { Kernel1 } from '../../ir/coordinates/stage1.ts'
+import { bodyVisiting } from '../../ir/coordinates/stage1-tree.ts'
 import { printExpr1 } from '../../ir/print/print-stage1.ts'
+import { malformed } from '../../plan/codec.ts'
 import { isFamily, type LoadableFamily, readFamily } from '../../plan/family-codec.ts'
 import type { LaunchPlan } from '../../plan/launch-plan.ts'
 import { readPlan } from '../../plan/read.ts'
 import type { Plan, PlanFamily } from '../../plan/schema.ts'
-import { bindPlan } from '../../run/bind/bind-plan.ts'
+import { bindPlan, storedAxis } from '../../run/bind/bind-plan.ts'
 import { loadOn } from '../../run/compile/compiled-program.ts'
 import type { Device } from '../../runtime/device.ts'
 import { Built } from '../built/built.ts'
@@ -34,12 +38,31 @@ export async function loadPlan(
   checkDevice(device)
   const work = startWork('loadPlan', options)
   const codeOf = async (p: LaunchPlan) => {
+    await checkBinding(p.binding, new Set([...p.buffers, ...p.packed].map((b) => b.name)))
     work.begin('compile', p.kernel)
     return new CompiledCode(null, await work.wait(loadOn(device, p), (late) => late.release()))
   }
   if (!isFamily(plan)) return new Built(device, { kind: 'fixed', code: await codeOf(readPlan(plan)) })
   const family = readFamily(plan)
+  await checkBinding(family.kernel, null)
   return new Built(device, dispatchOf(family, await Promise.all(family.plans.map(codeOf))))
+}
+
+/**
+ * Rejects declarations that violate the invariants of kernels over coordinates. `stored`: names of arrays in device memory; `null`: any.
+ * Throws SptError `plan/malformed`.
+ */
+async function checkBinding(kernel: Kernel1, stored: ReadonlySet<string> | null): Promise<void> {
+  const { verify1 } = await import('../../verifiers/stage1.ts')
+  try {
+    verify1({ ...kernel, body: bodyVisiting([]) })
+    const { axes } = bindPlan(kernel)
+    for (const b of kernel.reformats.flatMap((r) => r.buffers)) for (const a of b.axes) storedAxis(axes, a)
+    for (const { name, role } of kernel.buffers)
+      if (role === 'out' || role === 'inout') invariant(stored?.has(name) ?? true, `no buffer ${name}`)
+  } catch (e) {
+    malformed('binding', (e as Error).message, 'axes, buffers and formats that refer to each other')
+  }
 }
 
 /** A family as a dispatch whose schedules are compiled. */

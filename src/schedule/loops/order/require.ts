@@ -45,7 +45,8 @@ export const require = primitive({
     const fact: Fact = { size, relation, by, ...(span ? { span } : {}) }
     const body = relation === 'equal' ? fixed(cx.kernel.body, size, by) : cx.kernel.body
     const facts = factsInside([], { ...cx.kernel, facts: [...(cx.kernel.facts ?? []), fact] })
-    return { body: simplifyUnder(body, facts), facts: [fact] }
+    // Later steps may name a loop that never runs.
+    return { body: simplifyUnder(body, facts, true), facts: [fact] }
   },
   example: { ...rowSums, steps: 'require m == 64' },
 })
