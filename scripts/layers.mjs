@@ -74,7 +74,7 @@ export const ROOMS = {
     'run/bind',
   ],
   // Without diagnostics and everything else that a page with one plan does not need.
-  web: ['ir', 'backends', 'plan'],
+  web: ['ir', 'backends', 'runtime', 'plan'],
   'web/formats': [...IR, 'levels', 'storage', 'run/bind', 'plan', 'web', 'api'],
   sketch: [...IR, 'schedule'],
   io: [...IR, 'cache', 'storage'],

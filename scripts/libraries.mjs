@@ -24,11 +24,17 @@ const deferred = {
       .join('\n'),
   },
 }
-/** The plugin of esbuild. */
+/** The plugin of esbuild. Pages have fflate's version for browsers. */
 export const libraries = {
   name: 'deferred libraries',
-  setup({ onResolve, onLoad }) {
-    onResolve({ filter: /^(?:ohm-js|fflate)$/ }, ({ path }) => ({ path, namespace: 'deferred' }))
+  setup({ initialOptions, onResolve, onLoad }) {
+    onResolve(
+      { filter: initialOptions.platform === 'node' ? /^(?:ohm-js|fflate)$/ : /^ohm-js$/ },
+      ({ path }) => ({
+        path,
+        namespace: 'deferred',
+      }),
+    )
     onLoad({ filter: /./, namespace: 'deferred' }, ({ path }) => deferred[path])
   },
 }

@@ -1,5 +1,5 @@
 /** TypeScript declarations of the plans that a project imports, with a declaration map to the programs. */
-import { addMapping, GenMapping, toEncodedMap } from '@jridgewell/gen-mapping'
+import { encode, type SourceMapSegment } from '@jridgewell/sourcemap-codec'
 import { position, SourceText } from '../ast/diagnostics/source-frame.ts'
 import { type Source, type Span, sourceOf } from '../ast/diagnostics/span.ts'
 import { locate } from '../io/package/package.ts'
@@ -35,7 +35,8 @@ export function planDeclarations(
   file: string,
   relative: (path: string) => string,
 ): { readonly text: string; readonly map: string } {
-  const map = new GenMapping({ file })
+  const sources: string[] = []
+  const mappings: SourceMapSegment[][] = []
   const lines = ['// Written by `spt types`. Repeat the command after a change of an import or a program.']
   for (const { pattern, request, plan: made, program } of imports) {
     const plans = isFamily(made) ? made.plans : [made]
@@ -46,11 +47,11 @@ export function planDeclarations(
       lines.push(line)
       const source = span && sourceOf(span, program.sources)
       if (name === undefined || !source) return
-      addMapping(map, {
-        generated: { line: lines.length, column: line.indexOf(name) },
-        source: relative(locate(source.name)),
-        original: placeOf(name, span, source),
-      })
+      const path = relative(locate(source.name))
+      if (!sources.includes(path)) sources.push(path)
+      const { line: declared, column } = placeOf(name, span, source)
+      while (mappings.length < lines.length) mappings.push([])
+      mappings[lines.length - 1]!.push([line.indexOf(name), sources.indexOf(path), declared, column])
     }
     const block = (name: string, members: readonly Member[]): void => {
       add(`  export interface ${name} {`)
@@ -90,10 +91,13 @@ export function planDeclarations(
     add('}')
   }
   lines.push(`//# sourceMappingURL=${file}.map`, '')
-  return { text: lines.join('\n'), map: `${JSON.stringify(toEncodedMap(map))}\n` }
+  return {
+    text: lines.join('\n'),
+    map: `${JSON.stringify({ version: 3, file, names: [], sources, mappings: encode(mappings) })}\n`,
+  }
 }
 
-/** Line (from 1) and column (from 0) of a name in its declaration. */
+/** Line and column, from 0, of a name in its declaration. */
 function placeOf(
   name: string,
   span: Span,
@@ -103,7 +107,7 @@ function placeOf(
     .slice(span.start, span.end)
     .search(new RegExp(`\\b${name.replace(/_[a-z]+$/, '(_[a-z]+)?')}\\b`))
   const { line, column } = position(new SourceText(text), span.start + Math.max(at, 0))
-  return { line, column: column - 1 }
+  return { line: line - 1, column: column - 1 }
 }
 
 interface Members {

@@ -18,6 +18,9 @@ export interface GpuBufferLike {
   destroy(): void
 }
 
+/** `GPUBuffer` in programs with the types of WebGPU. */
+export type OwnGpuBuffer = typeof globalThis extends { GPUBuffer: { prototype: infer B } } ? B : GpuBufferLike
+
 /** A caller's `GPUCommandEncoder`. */
 export interface GpuEncoderLike {
   readonly label: string

@@ -2,6 +2,7 @@
 import type { TypedArray } from '../ir/values/arrays.ts'
 import { valueIn } from '../plan/interpret.ts'
 import type { Plan, PlanBuffer } from '../plan/schema.ts'
+import type { GpuEncoderLike, OwnGpuBuffer } from '../runtime/native-memory.ts'
 import {
   type Bound,
   checkArray,
@@ -30,9 +31,9 @@ export interface Binding<I = Inputs, O = Outputs, A = Outputs> {
   /** All outputs, by name. */
   outputs(): Promise<O>
   /** The device memory of a buffer (WebGPU), valid until `free`. */
-  buffer(name: string & keyof A): GPUBuffer
+  buffer(name: string & keyof A): OwnGpuBuffer
   /** Records the plan into your own encoder (WebGPU). Lost writes and overflows are then not checked. */
-  record(encoder: GPUCommandEncoder): void
+  record(encoder: GpuEncoderLike): void
   free(): void
 }
 
@@ -101,7 +102,7 @@ export function bindingOf(plan: Plan, { sizes, resident }: Bound, memory: Memory
       bufferOf(name)
       return gpu().buffer(name)
     },
-    record: (encoder) => gpu().record(encoder),
+    record: (encoder) => gpu().record(encoder as GPUCommandEncoder),
     free() {
       if (!isFree) memory.free()
       isFree = true

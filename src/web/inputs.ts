@@ -4,6 +4,7 @@ import type { Dtype } from '../ir/values/dtype.ts'
 import { roundTo } from '../ir/values/words.ts'
 import { addBases, lengthOf, type Sizes } from '../plan/interpret.ts'
 import type { Plan, PlanBuffer } from '../plan/schema.ts'
+import type { GpuBufferLike } from '../runtime/native-memory.ts'
 import { failWith } from './plan-error.ts'
 import { checkSizes, solve } from './sizes.ts'
 
@@ -11,7 +12,7 @@ import { checkSizes, solve } from './sizes.ts'
  * Arrays by buffer name (f16 and bf16 as bits in a `Uint16Array`, bool as 0 and 1 in a `Uint8Array`), and sizes and scalars. On WebGPU a
  * buffer can be a `GPUBuffer` of the same device with the usage `STORAGE`; the plan then reads or writes its memory.
  */
-export type Inputs = Readonly<Record<string, TypedArray | GPUBuffer | number | boolean>>
+export type Inputs = Readonly<Record<string, TypedArray | GpuBufferLike | number | boolean>>
 
 /** Checked inputs. `sizes` contains the scalars and the bases of packed arrays. */
 export interface Bound {

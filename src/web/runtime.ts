@@ -8,6 +8,7 @@
  */
 import { valueIn } from '../plan/interpret.ts'
 import { type Plan, type PlanFamily, SCHEMA } from '../plan/schema.ts'
+import type { GpuDeviceLike } from '../runtime/native-memory.ts'
 import { type Binding, bindingOf, type Outputs } from './binding.ts'
 import { cpuExecutor, type Functions } from './cpu.ts'
 import { bindInputs, type Inputs, sizesOf } from './inputs.ts'
@@ -24,7 +25,7 @@ export { PlanError }
 
 export interface InstantiateOptions {
   /** For plans of WebGPU: your own device (default: a new one with the features and limits that the plan needs). */
-  readonly device?: GPUDevice | undefined
+  readonly device?: GpuDeviceLike | undefined
   /** For plans of the CPU: the functions of its modules by name (default: the texts are imported, which some pages forbid). */
   readonly functions?: Functions | undefined
 }
@@ -83,7 +84,7 @@ async function binderOf(plan: Plan, options: InstantiateOptions): Promise<Instan
   const executor: Executor =
     device === 'cpu'
       ? await cpuExecutor(plan, options.functions)
-      : await gpuExecutor(plan, options.device ?? (await requestDevice(plan)))
+      : await gpuExecutor(plan, (options.device as GPUDevice | undefined) ?? (await requestDevice(plan)))
   return async (inputs) => {
     const bound = bindInputs(plan, inputs)
     return bindingOf(plan, bound, await executor(bound))

@@ -19,6 +19,7 @@ import type { Bound } from '../bind/index.ts'
 import { buffersOf, isAlone, readTensor } from '../bind/results/gather-results.ts'
 import type { Instead, Program } from '../compile/compiled-program.ts'
 import { elementBytes } from '../compile/device-limits.ts'
+import { checkAliases } from './aliases.ts'
 import {
   type BufferLocation,
   byteLength,
@@ -134,6 +135,7 @@ export class Executable implements Contents {
     const memory = new Map<string, DeviceBuffer>()
     try {
       chained.hold()
+      if (chained.tensors.size > 1) checkAliases(program, chained.tensors)
       for (const b of program.plan.buffers)
         memory.set(
           b.name,
