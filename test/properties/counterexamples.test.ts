@@ -990,3 +990,26 @@ test('a part of a bucket is searched only for its coordinates', () =>
     }`).as('A', 'halves'),
     { tensors: { A: sparse } },
   ))
+
+test('a live format does not move an iterator that opens the rows of another one', () => {
+  const k = kernel(`
+    format rows over (i, j) {
+      axis io = dense_fixed(i)
+      axis jo = sparse_variable(io, j)
+      map (i, j) -> (i, j)
+      inverse (io, jo) -> (io, jo)
+    }
+    kernel k(m: size, d: size) {
+      axis i = dense_fixed(m)
+      axis j = sparse_variable(i, m)
+      axis f = dense_fixed(d)
+      axis r = dense_fixed(m)
+      axis c = dense_fixed(m)
+      buffer A: f32[i, j] in
+      buffer W: f32[r, f] in
+      buffer Y: f32[r, c] inout
+      iterate sum [i, f, j] as SRS { Y[i, j] += W[i, f] }
+    }
+    schedule k.s { W as rows() live in place for sum }`)
+  expect(() => k.schedule('s').compilation.loops).toThrow('schedule/live-tensor')
+})

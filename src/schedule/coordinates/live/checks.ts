@@ -197,7 +197,11 @@ export function carriedTo(
     chosen.flatMap((a, k) => [...freeVars(index[start + k]!)].map((name) => [name, a.name])),
   )
   const isRoot = (name: string): boolean => under.axes.some((a) => a.name === name && isDenseRoot(a))
-  const own = it.iters.filter((x) => over.has(x.name) && isRoot(x.axis))
+  // An iterator under which another one enters a child of its axis must stay on that axis.
+  const entered = new Set(iterationsOf([it]).flatMap((s) => s.iters.map((x) => x.axis)))
+  const isParent = (name: string): boolean =>
+    under.axes.some((a) => 'parent' in a && a.parent === name && entered.has(a.name))
+  const own = it.iters.filter((x) => over.has(x.name) && isRoot(x.axis) && !isParent(x.axis))
   if (own.length < chosen.length)
     failAs('schedule/live-tensor', {
       message: `${nest} does not iterate over each dimension of ${tensor.name} that the format covers`,
