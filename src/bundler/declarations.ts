@@ -57,6 +57,7 @@ export function planDeclarations(
       add(`  export interface ${name} {`)
       for (const { name: member, type, about, optional } of members) {
         if (about !== undefined) add(`    /** ${about} */`)
+        // Index arrays are named by their axis: j_indptr.
         const declared = spans.get(member) ?? spans.get(member.replace(/_[a-z]+$/, ''))
         add(`    readonly ${member}${optional ? '?' : ''}: ${type}`, member, declared)
       }
@@ -81,10 +82,9 @@ export function planDeclarations(
       `  export const build: (device?: ${plan.device === 'cpu' ? 'undefined' : 'GPUDevice'}) => Promise<${instance}>`,
     )
     add(`  /** The kernel ${plan.kernel}${schedule === null ? '' : `, with the schedule ${schedule}`}. */`)
-    const name = 'product'
     add(
       `  const product: { readonly plan: ${kind}; readonly build: typeof build }`,
-      name,
+      'product',
       spans.get(plan.kernel),
     )
     add('  export default product')
@@ -171,7 +171,7 @@ const scalar = ({ name, dtype }: Plan['scalars'][number]): Member => ({
   about: dtype,
 })
 
-/** Whether the lengths of arrays determine a size, if all other sizes are known. */
+/** True if the lengths of arrays determine a size, once all other sizes are known. */
 function followsFromLengths(plan: Plan, name: string): boolean {
   const sizes = new Map(plan.sizes.map((s) => [s.name, 7]))
   return visibleBuffers(plan)

@@ -1,6 +1,6 @@
 /** A plan as the text of a JavaScript module, without `eval`: functions of the CPU are part of the module. */
 import { isFamily } from '../plan/family-codec.ts'
-import type { Plan, PlanFamily } from '../plan/schema.ts'
+import type { Plan, PlanBinding, PlanFamily } from '../plan/schema.ts'
 import type { PlanRequest } from './plan-request.ts'
 
 /**
@@ -19,7 +19,8 @@ export function planModule(
     ? plan.plans.map((p, k) => planParts(p, formats, `plan${k}_`))
     : [planParts(plan, formats, '')]
   const functions = parts.flatMap((p) => p.functions)
-  const data = isFamily(plan) ? { ...plan, plans: parts.map((p) => p.data) } : parts[0]!.data
+  const plans = parts.map((p) => p.data)
+  const data = isFamily(plan) ? { ...plan, choose: withBinding(plan.choose, formats), plans } : plans[0]!
   return [
     `import { instantiate } from ${JSON.stringify(runtime)}`,
     `export const plan = ${JSON.stringify(data)}`,
@@ -30,10 +31,15 @@ export function planModule(
   ].join('\n')
 }
 
+/** Ready arrays need no description of the formats. */
+function withBinding<T extends { readonly binding: PlanBinding }>(described: T, formats: boolean) {
+  const { binding, ...ready } = described
+  return formats ? described : ready
+}
+
 /** The data of a plan, and for the CPU its functions as properties of an object, whose names begin with `prefix`. */
 function planParts(plan: Plan, formats: boolean, prefix: string) {
-  const { binding, ...ready } = plan
-  const data = { ...ready, ...(formats && { binding }) }
+  const data = withBinding(plan, formats)
   if (plan.device !== 'cpu') return { data, functions: [] }
   const functions = plan.modules.map(({ text }, k) => {
     const names = plan.steps.flatMap((s) => ('launch' in s && s.module === k ? [s.launch] : []))

@@ -1,9 +1,11 @@
 /** Imports of plans: `./x.spt?plan&kernel=product&schedule=gpu(8,32)&target=webgpu`. */
-import { basename, relative } from 'node:path'
+import { basename, relative, resolve } from 'node:path'
 import { checkSums, sumsOf } from '../api/built/unordered-sums.ts'
 import { argumentsOf, parseScheduleCall } from '../api/kernels/schedule-call.ts'
 import type { SptProgram } from '../api/programs/program.ts'
 import { failWith } from '../ast/diagnostics/diagnostic.ts'
+import { inPackage } from '../ast/imports/resolve-path.ts'
+import { locate } from '../io/package/package.ts'
 import { load } from '../node.ts'
 import type { Plan, PlanFamily } from '../plan/schema.ts'
 import { writePlan } from '../plan/write.ts'
@@ -28,6 +30,12 @@ export interface PlanRequest {
 }
 
 export const isPlanImport = (specifier: string): boolean => /\.spt\?(?:[^#]*&)?plan(?:[=&]|$)/.test(specifier)
+
+/** The specifier of an import in a file of `folder`, with the path of the program made absolute. */
+export function resolvedImport(specifier: string, folder: string): string {
+  const [file = '', query] = specifier.split('?')
+  return `${inPackage(file) ? locate(file) : resolve(folder, file)}?${query}`
+}
 
 /** Reads the query of an import. @throws SptError `import/plan` */
 export function planRequest(specifier: string): PlanRequest {

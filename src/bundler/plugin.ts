@@ -6,16 +6,15 @@
  * export default { plugins: [sparsetile()] }
  * ```
  */
-import { dirname, isAbsolute, resolve } from 'node:path'
+import { dirname } from 'node:path'
 import { createUnplugin } from 'unplugin'
 import { SptError } from '../ast/diagnostics/diagnostic.ts'
 import { render } from '../ast/diagnostics/render.ts'
 import { position, SourceText } from '../ast/diagnostics/source-frame.ts'
 import { sourceOf } from '../ast/diagnostics/span.ts'
-import { inPackage } from '../ast/imports/resolve-path.ts'
 import { locate } from '../io/package/package.ts'
 import { planModule } from './plan-module.ts'
-import { compilePlan, isPlanImport, planRequest } from './plan-request.ts'
+import { compilePlan, isPlanImport, planRequest, resolvedImport } from './plan-request.ts'
 
 /** A diagnostic in the form of bundlers: the rendered text, with file, line and column. */
 export function bundlerMessage({ diagnostics, sources = new Map() }: SptError): {
@@ -54,10 +53,7 @@ const sparsetile = createUnplugin(() => ({
   enforce: 'pre',
   resolveId(id, importer) {
     if (!isPlanImport(id)) return null
-    const [file = '', query] = id.split('?')
-    const folder = importer ? dirname(importer.split('?')[0]!) : process.cwd()
-    const path = inPackage(file) ? locate(file) : isAbsolute(file) ? file : resolve(folder, file)
-    return `${path}?${query}`
+    return resolvedImport(id, importer ? dirname(importer.split('?')[0]!) : process.cwd())
   },
   loadInclude: isPlanImport,
   async load(id) {

@@ -1,11 +1,11 @@
 /** Declarations of imported plans for TypeScript. */
 import { readdir, readFile, stat } from 'node:fs/promises'
 import { basename, dirname, join, relative, resolve } from 'node:path'
-import { failWith, SptError } from '../../ast/diagnostics/diagnostic.ts'
+import { failWith, resultOrError, SptError, valueOrError } from '../../ast/diagnostics/diagnostic.ts'
 import { escapeLine } from '../../ast/diagnostics/render.ts'
 import { inPackage } from '../../ast/imports/resolve-path.ts'
 import { type PlanImport, planDeclarations } from '../../bundler/declarations.ts'
-import { compilePlan, isPlanImport, planRequest } from '../../bundler/plan-request.ts'
+import { compilePlan, isPlanImport, planRequest, resolvedImport } from '../../bundler/plan-request.ts'
 import { withFileErrors, writeFile } from '../../io/node-files.ts'
 import type { CommandSpec } from '../arguments/command.ts'
 import { EXIT, showDiagnostics } from '../output/failure.ts'
@@ -40,29 +40,27 @@ export const types: CommandSpec = {
     const out = call.one('out') ?? join(first, 'plans.d.ts')
     const found = new Map<string, Found>()
     const failures: SptError[] = []
+    const keep = <T>(made: T | SptError, use: (made: T) => unknown): void => {
+      if (made instanceof SptError) failures.push(made)
+      else use(made)
+    }
     for (const path of paths)
       for (const file of (await isFolder(path)) ? await sourceFiles(path) : [path])
         for (const specifier of importsIn(await withFileErrors(file, 'read', () => readFile(file, 'utf8'))))
-          try {
-            const added = foundAt(specifier, file)
-            const other = found.get(added.pattern)
-            if (other && other.id !== added.id) failAmbiguous(other, added)
-            found.set(added.pattern, added)
-          } catch (error) {
-            if (!(error instanceof SptError)) throw error
-            failures.push(error)
-          }
+          keep(
+            resultOrError(() => foundAt(specifier, file, found)),
+            (added) => found.set(added.pattern, added),
+          )
     const imports: PlanImport[] = []
-    for (const { pattern, id } of found.values())
-      try {
+    for (const { pattern, id } of found.values()) {
+      const compiled = valueOrError(async () => {
         const request = planRequest(id)
-        imports.push({ pattern, request, ...(await compilePlan(request)) })
-      } catch (error) {
-        if (!(error instanceof SptError)) throw error
-        failures.push(error)
-      }
+        return { pattern, request, ...(await compilePlan(request)) }
+      })
+      keep(await compiled, (made) => imports.push(made))
+    }
     for (const error of failures) showDiagnostics(error, io)
-    // Of two patterns that match an import, TypeScript takes the first.
+    // If two patterns match an import, TypeScript takes the first.
     imports.sort((a, b) => b.pattern.length - a.pattern.length || (a.pattern < b.pattern ? -1 : 1))
     const made = planDeclarations(imports, basename(out), (path) =>
       relative(dirname(resolve(out)), path).replaceAll('\\', '/'),
@@ -104,18 +102,24 @@ async function sourceFiles(folder: string): Promise<string[]> {
 const importsIn = (text: string): readonly string[] =>
   [...text.matchAll(/(['"`])((?:(?!\1)[^\\\n$])*)\1/g)].map((m) => m[2]!).filter(isPlanImport)
 
-function foundAt(specifier: string, file: string): Found {
-  const [path = '', query = ''] = specifier.split('?')
-  if (inPackage(path)) return { pattern: specifier, id: specifier, specifier, file }
+/** An import in a file. Throws SptError `import/plan`, also if an import with the same text in `others` is another program. */
+function foundAt(specifier: string, file: string, others: ReadonlyMap<string, Found>): Found {
+  const [path = ''] = specifier.split('?')
+  const id = resolvedImport(specifier, dirname(file))
+  if (inPackage(path)) return { pattern: specifier, id, specifier, file }
   if (!/^\.{0,2}\//.test(path))
     failWith('import/plan', `the path of the import '${specifier}' in ${file} is not relative`, {
       expected: "a path that begins with './', '../' or 'sparsetile/'",
     })
-  const id = `${path.startsWith('/') ? resolve(path.slice(1)) : resolve(dirname(file), path)}?${query}`
-  return { pattern: `*${specifier.replace(/^\.{0,2}(\/\.\.)*(?=\/)/, '')}`, id, specifier, file }
+  const pattern = `*${specifier.replace(/^\.{0,2}(\/\.\.)*(?=\/)/, '')}`
+  const other = others.get(pattern)
+  if (other && other.id !== id) failAmbiguous(other, { specifier, file })
+  return { pattern, id, specifier, file }
 }
 
-const failAmbiguous = (a: Found, b: Found): never =>
+type Occurrence = Pick<Found, 'specifier' | 'file'>
+
+const failAmbiguous = (a: Occurrence, b: Occurrence): never =>
   failWith(
     'import/plan',
     `'${a.specifier}' in ${a.file} and '${b.specifier}' in ${b.file} are two programs`,

@@ -129,7 +129,7 @@ export interface Reformat {
   /** Axes replaced, in the order of the format's `over` list. */
   readonly from: readonly Axis[]
   readonly instance: Instance
-  /** Of each part. */
+  /** Properties that are proved of each part. */
   readonly proved: readonly Proved[]
   /** The buffer named by the step, whose values queries read; the first of `buffers` if absent. */
   readonly source?: string | undefined
