@@ -20,10 +20,14 @@ export class Thread<Task, Answer> {
   constructor(script: string, gone: (thread: Thread<Task, Answer>) => void) {
     this.#gone = () => gone(this)
     this.#worker = new Worker(script)
+    let failure: Error | undefined
     this.#worker
       .on('message', (answer: Answer) => this.#settled()?.resolve(answer))
-      .on('error', (e) => this.end(e))
-      .on('exit', (code) => this.end(new Error(`the thread ended with ${code}`)))
+      // An error may arrive before answers that the thread sent earlier; its exit arrives after all of them.
+      .on('error', (e) => {
+        failure = e
+      })
+      .on('exit', (code) => this.end(failure ?? new Error(`the thread ended with ${code}`)))
       // A thread without a request in flight does not keep the process alive.
       .unref()
   }

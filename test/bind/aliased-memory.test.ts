@@ -36,3 +36,19 @@ test('an output must not overlap an input; inputs may share memory', async () =>
   await b.run()
   expect([...new Float32Array(memory, 16, 3)]).toEqual([10, 100, 1])
 })
+
+test('an input that overlaps another input and the output', async () => {
+  const memory = new ArrayBuffer(64)
+  const long = await deviceTensor(cpu, memory, { shape: [6], offset: 0 })
+  const [x, y] = [await at(memory, 0), await at(memory, 16)]
+  const wide = await load(`kernel k(m: size, n: size) {
+  axis i = dense_fixed(m)
+  axis d = dense_fixed(n)
+  buffer x: f32[i] in
+  buffer y: f32[i] out
+  buffer z: f32[d] in
+  iterate sum [i] as S { y[i] = x[i] + z[i + 0] }
+}`)
+  const add = await wide.kernel('k').build(cpu)
+  expect(await codeOf(() => add.bind({ x, y, z: long }))).toBe('device/aliased-arguments')
+})

@@ -8,24 +8,25 @@ import type { ResidentDense } from './external-memory.ts'
  * Rejects two tensors in overlapping memory if the kernel writes one of them: whether the other one is read before or after depends on
  * the schedule. Throws SptError `device/aliased-arguments`.
  */
-export function checkAliases({ plan, device }: Program, tensors: ReadonlyMap<string, ResidentDense>): void {
+export function checkAliases({ plan }: Program, tensors: ReadonlyMap<string, ResidentDense>): void {
   const written = new Set(plan.steps.flatMap((s) => ('clear' in s ? [s.clear] : s.writes)))
-  const ranges = [...tensors].map(([name, t]) => ({ name, origin: t.origin, range: device.native(t.memory) }))
-  ranges.forEach(({ name, origin, range }, k) => {
-    const other = ranges.slice(0, k).find((r) => overlap(r.range, range))
-    if (!other || !(written.has(name) || written.has(other.name))) return
-    failAs('device/aliased-arguments', {
-      message: `${other.name} and ${name} of kernel ${plan.kernel} are bound to the same memory (${origin}), and the kernel writes ${written.has(name) ? name : other.name}`,
-      expected: 'memory of its own for each tensor that is written, or an `inout` tensor',
-      hint: 'bind a copy to one of them',
-    })
-  })
+  const list = [...tensors]
+  for (const [k, [name, t]] of list.entries())
+    for (const [other, o] of list.slice(0, k)) {
+      const target = [name, other].find((x) => written.has(x))
+      if (target === undefined || !overlap(t.native, o.native)) continue
+      failAs('device/aliased-arguments', {
+        message: `${other} and ${name} of kernel ${plan.kernel} are bound to the same memory (${t.origin}), and the kernel writes ${target}`,
+        expected: 'memory of its own for each tensor that is written, or an `inout` tensor',
+        hint: 'bind a copy to one of them',
+      })
+    }
 }
 
+/** Both ranges are of one device, so that both memories are addresses, or neither. */
 function overlap(a: NativeRange, b: NativeRange): boolean {
-  const isAddress = typeof a.memory === 'bigint' && typeof b.memory === 'bigint'
-  if (!isAddress && a.memory !== b.memory) return false
+  if (typeof a.memory !== 'bigint' && a.memory !== b.memory) return false
   const start = ({ memory, offset }: NativeRange): number =>
-    isAddress ? Number(memory as bigint) + offset : offset
+    typeof memory === 'bigint' ? Number(memory) + offset : offset
   return start(a) < start(b) + b.bytes && start(b) < start(a) + a.bytes
 }

@@ -71,7 +71,7 @@ export function* remapCoordinates<C extends Column>(
   frame: Frame<C>,
   part: PartInstance,
   context: Context<C>,
-  proved: Proved,
+  proved: Proved = { inverse: false, range: false },
 ): Coroutine<Remapped<C>> {
   const { instance } = part
   const places = new Map<string, C>()

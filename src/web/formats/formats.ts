@@ -160,9 +160,10 @@ async function boundOf(kernel: Kernel1, inputs: TensorInputs, statistics: object
   const params = byName<number>()
   const others = own.filter(([name, x]) => {
     if (typeof x === 'number') params[name] = x
-    else if (isRecord(x)) checkTensor(name, x)
-    else return true
-    if (typeof x !== 'number') tensors[name] = x as Tensor
+    else if (isRecord(x)) {
+      checkTensor(name, x)
+      tensors[name] = x
+    } else return true
     return false
   })
   // Arrays and lists without shapes are rare in pages, and so is the code that converts them.

@@ -221,7 +221,7 @@ export function remapping(
     options,
     function* (part, k, frame, context) {
       const { instance } = part
-      const { coordinates, tables } = yield* remapCoordinates(frame, part, context, proved[k]!)
+      const { coordinates, tables } = yield* remapCoordinates(frame, part, context, proved[k])
       const columns = instance.order.map((name) => valuesOf(frame, coordinates.get(name)!))
       for (const c of columns) frame.keep(c)
       const entries = frame.entry as Int32Array | null
