@@ -64,9 +64,11 @@ for (let run = 0; run < Number(process.argv[2] ?? 5); run++) {
   const { evaluate } = await browser.page(url)
   const marks = `performance.getEntriesByType('mark').map((m) => [m.name, Math.round(m.startTime)])`
   let seen = []
+  const end = Date.now() + 60_000
   while (!seen.some(([name]) => name === 'result')) {
     await new Promise((done) => setTimeout(done, 50))
     seen = await evaluate(marks)
+    if (Date.now() > end) throw new Error(`No result after 60 s; is the page built (npm run playground)? ${seen}`)
   }
   rows.push({ ...Object.fromEntries(seen), 'CPU ms': childrenCpu() - before })
   await browser.close()
