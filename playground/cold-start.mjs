@@ -68,7 +68,8 @@ for (let run = 0; run < Number(process.argv[2] ?? 5); run++) {
   while (!seen.some(([name]) => name === 'result')) {
     await new Promise((done) => setTimeout(done, 50))
     seen = await evaluate(marks)
-    if (Date.now() > end) throw new Error(`No result after 60 s; is the page built (npm run playground)? ${seen}`)
+    if (Date.now() > end)
+      throw new Error(`No result after 60 s; is the page built (npm run playground)? ${seen}`)
   }
   rows.push({ ...Object.fromEntries(seen), 'CPU ms': childrenCpu() - before })
   await browser.close()
