@@ -10,6 +10,7 @@ import { build } from 'esbuild'
 import { rolldown } from 'rolldown'
 import { dts } from 'rolldown-plugin-dts'
 import { libraries } from './libraries.mjs'
+import { mergeChunks } from './merge-chunks.mjs'
 import { bundledPackages, notices } from './third-party.mjs'
 
 const root = resolve(import.meta.dirname, '..')
@@ -119,12 +120,18 @@ const { metafile } = await build({
     Object.entries({ ...entries, ...programs }).map(([name, path]) => [name, join(root, `${path}.ts`)]),
   ),
 })
+await mergeChunks(library)
 // Minifying drops the comments by which webpack, Rspack and Vite leave the import of a plan's module to the browser.
-const [importing] = Object.entries(metafile.outputs).find(([, { inputs }]) => 'src/web/cpu.ts' in inputs)
-const code = readFileSync(importing, 'utf8')
-const kept = code.replace('import(url)', 'import(/* webpackIgnore: true */ /* @vite-ignore */ url)')
-if (kept === code) throw new Error(`${importing} has no import(url)`)
-writeFileSync(importing, kept)
+const modules = readdirSync(library, { recursive: true, encoding: 'utf8' }).filter((f) => f.endsWith('.js'))
+const importing = modules
+  .map((f) => join(library, f))
+  .filter((f) => readFileSync(f, 'utf8').includes('import(url)'))
+if (importing.length !== 1) throw new Error(`import(url) is in ${importing.length} files`)
+const code = readFileSync(importing[0], 'utf8')
+writeFileSync(
+  importing[0],
+  code.replace('import(url)', 'import(/* webpackIgnore: true */ /* @vite-ignore */ url)'),
+)
 writeFileSync(join(library, 'THIRD_PARTY.txt'), notices(root, bundledPackages(metafile)))
 /**
  * The declarations of the public entries, bundled like their modules: a file for each entry, and chunks of what several

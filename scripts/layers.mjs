@@ -115,7 +115,7 @@ export const ROOMS = {
     'prune',
     '.',
   ],
-  // Files directly in src: what users import, and nothing else.
+  // Files directly in src: what users import, and the part of it that is loaded with the first program.
   '.': [
     'analysis',
     'elaborate',

@@ -1,14 +1,23 @@
-/** sparsetile in any JavaScript host: programs from text, the cpu device, the browser's GPU. */
+/**
+ * sparsetile in any JavaScript host: programs from text, the cpu device, the browser's GPU. The compiler is loaded with the first program.
+ */
 
+import type { Built } from './api/built/built.ts'
 import { expectArgument, expectOptions, isRecord } from './api/inputs/argument-checks.ts'
-import type { LoadOptions, SptProgram, TextOrUrl } from './api/programs/program.ts'
-import { checkLoadOptions, isPath, loadWith, textOf } from './api/programs/program.ts'
-import { type Diagnostic, failWith, type Source } from './ast/diagnostics/diagnostic.ts'
+import {
+  checkLoadOptions,
+  isPath,
+  type LoadOptions,
+  type TextOrUrl,
+  textOf,
+} from './api/programs/load-options.ts'
+import type { SptProgram } from './api/programs/program.ts'
+import { type Diagnostic, failWith, type Source, useRenderer } from './ast/diagnostics/diagnostic.ts'
 import { type RenderOptions, render as renderAll } from './ast/diagnostics/render.ts'
 import { expectFields } from './ast/diagnostics/value-kinds.ts'
-import { type ReadText, refuseImport, rooted } from './ast/imports/resolve-imports.ts'
-import { inPackage, PACKAGE } from './ast/imports/resolve-path.ts'
-import { createCpuDevice } from './runtime/cpu/device.ts'
+import { inPackage, PACKAGE, type ReadText, refuseImport, rooted } from './ast/imports/resolve-path.ts'
+import type { WorkOptions } from './ast/work.ts'
+import type { Plan, PlanFamily } from './plan/schema.ts'
 import type { Device } from './runtime/device.ts'
 import {
   isShared,
@@ -17,15 +26,15 @@ import {
   type WebGpuOptions,
 } from './runtime/webgpu/options.ts'
 
-export { Binding } from './api/built/binding.ts'
+export type { Binding } from './api/built/binding.ts'
 export type { BuildOptions } from './api/built/build.ts'
-export { Built } from './api/built/built.ts'
+export type { Built } from './api/built/built.ts'
 export type { SelectionContext } from './api/dispatch/device-facts.ts'
 export type { Selection } from './api/dispatch/dispatch-conditions.ts'
 export type { RunSelection } from './api/dispatch/last-run.ts'
-export { ConvertedTensor } from './api/inputs/converted-tensor.ts'
+export type { ConvertedTensor } from './api/inputs/converted-tensor.ts'
 export type { BindOptions, Inputs, SelectionOptions } from './api/inputs/flat-inputs.ts'
-export { type FormatData, SptFormat } from './api/inputs/format-values.ts'
+export type { FormatData, SptFormat } from './api/inputs/format-values.ts'
 export {
   type Bindable,
   coords,
@@ -35,10 +44,10 @@ export {
   stored,
   unpackIndices,
 } from './api/inputs/tensors.ts'
-export { Kernel, type TraceStep, type Variant } from './api/kernels/kernel.ts'
-export { Part } from './api/kernels/nests.ts'
-export { loadPlan } from './api/plans/loaded-plan.ts'
-export { type LoadOptions, SptProgram } from './api/programs/program.ts'
+export type { Kernel, TraceStep, Variant } from './api/kernels/kernel.ts'
+export type { Part } from './api/kernels/nests.ts'
+export type { LoadOptions } from './api/programs/load-options.ts'
+export type { SptProgram } from './api/programs/program.ts'
 export { type Diagnostic, InternalError, type Span, SptError } from './ast/diagnostics/diagnostic.ts'
 export type { ModuleText } from './backends/targets/index.ts'
 export type { Dtype } from './ir/values/dtype.ts'
@@ -55,6 +64,8 @@ export { scheduleText, typescriptText } from './search/text.ts'
 export type { CoordTensor, DenseTensor, StoredTensor, Tensor, ValueArray } from './storage/tensor.ts'
 export type * as types from './types.ts'
 
+useRenderer(renderAll)
+
 /**
  * Loads a program from its text or a path. `read` returns the text of a path; by default, files of the package (`sparsetile/…`) are
  * loaded as modules, and others by `fetch`. A text without `read` imports only files of the package.
@@ -66,10 +77,30 @@ export async function load(given: TextOrUrl, options: LoadOptions = {}): Promise
   const textOrPath = textOf(given)
   const ofText: ReadText = async (path) => (inPackage(path) ? packageText(path) : refuseImport(path))
   const imports: ReadText = read ?? (isPath(textOrPath) ? fetchText : ofText)
+  const { loadWith } = await import('./api/programs/program.ts')
   return loadWith(textOrPath, options, {
     files: read ?? fetchText,
     imports: root === undefined ? imports : rooted(root, imports),
   })
+}
+
+/**
+ * Loads a plan or a family of plans for a device: the JSON of `spt emit --target plan` or of `fn.plan`, parsed. Needs no compiler,
+ * and therefore rejects calls that need the kernel, such as `verify` and `explain` (`plan/no-kernel`).
+ * ```ts
+ * const fn = await loadPlan(JSON.parse(text), device)
+ * const { C } = await fn({ A, B })
+ * ```
+ * @param options - A signal, and a function that receives the progress
+ * Throws SptError `plan/…` if the plan is malformed, was changed, or is for another device; `device/compile`.
+ */
+export async function loadPlan(
+  plan: Plan | PlanFamily,
+  device: Device,
+  options: WorkOptions = {},
+): Promise<Built> {
+  const loading = await import('./api/plans/loaded-plan.ts')
+  return loading.loadPlan(plan, device, options)
 }
 
 /** Diagnostics as the command line shows them, with the lines that they are about. */
@@ -110,6 +141,7 @@ async function fetchText(path: string): Promise<string> {
 export const devices = {
   cpu: async (options: object = {}): Promise<Device> => {
     expectOptions('devices.cpu', options, [])
+    const { createCpuDevice } = await import('./runtime/cpu/device.ts')
     return createCpuDevice()
   },
   /** The host's GPU, through `navigator.gpu`, or your own `GPUDevice`. @throws SptError `device/absent`, `device/lost` */

@@ -7,19 +7,15 @@ import {
   expectArgument,
   expectOptions,
 } from './api/inputs/argument-checks.ts'
-import { verifierFor } from './api/programs/lazy-verifier.ts'
-import type { LoadOptions, SptProgram, TextOrUrl } from './api/programs/program.ts'
-import { checkLoadOptions, isOddPath, isPath, loadWith, textOf } from './api/programs/program.ts'
+import { checkLoadOptions, type TextOrUrl, textOf } from './api/programs/load-options.ts'
+import type { SptProgram } from './api/programs/program.ts'
 import { expectFields, expectValues, FLAG } from './ast/diagnostics/value-kinds.ts'
-import { type ReadText, refuseImport, rooted } from './ast/imports/resolve-imports.ts'
-import { inPackage, readPackaged } from './ast/imports/resolve-path.ts'
 import type { WorkOptions } from './ast/work.ts'
 import { devices as hosted } from './index.ts'
-import { readTensor as readFileTensor, writeTensor as writeFileTensor } from './io/index.ts'
-import { packagedFormatsNamed } from './io/package/package.ts'
-import { readProgramText, refuseFolder, rootedIn, shippedText } from './io/package/program-text.ts'
-import { programTrees } from './io/package/program-trees.ts'
+import type { InstructionTest } from './instruction-tests/instruction-test.ts'
 import type { ReadOptions, WriteOptions } from './io/tensor-file-options.ts'
+import type { Instr } from './ir/instructions/instr.ts'
+import type { NodeLoadOptions } from './node-programs.ts'
 import type { CudaOptions } from './runtime/cuda/cuda-options.ts'
 import type { Device } from './runtime/device.ts'
 import {
@@ -28,19 +24,11 @@ import {
   type NodeWebGpuOptions,
   type SharedGpuOptions,
 } from './runtime/webgpu/options.ts'
-import { installStoredModels } from './search/calibrate/stored.ts'
 import { checkValueArray, type Tensor } from './storage/tensor.ts'
 
 export * from './index.ts'
-export { type InstructionTest, instructionTest } from './instruction-tests/instruction-test.ts'
-
-export interface NodeLoadOptions extends LoadOptions {
-  /**
-   * The invariants of each stage are checked after every step and pass; what breaks one is named by an `InternalError`.
-   * Default: `SPT_VERIFY=1`.
-   */
-  readonly verify?: boolean | undefined
-}
+export type { InstructionTest } from './instruction-tests/instruction-test.ts'
+export type { NodeLoadOptions } from './node-programs.ts'
 
 /**
  * Loads a program: its text, or the path of a `.spt` file. `sparsetile/…` is a file of the package; anything else that
@@ -50,29 +38,26 @@ export interface NodeLoadOptions extends LoadOptions {
  */
 export async function load(given: TextOrUrl, options: NodeLoadOptions = {}): Promise<SptProgram> {
   checkLoadOptions(options, { verify: FLAG })
-  const { read, root, verify = process.env.SPT_VERIFY === '1' } = options
-  const textOrPath = textOf(given)
-  const isFile = isPath(textOrPath)
-  if (!read && isOddPath(textOrPath)) await refuseFolder(textOrPath)
-  return loadWith(textOrPath, options, {
-    files: withPackage(read ?? readProgramText),
-    imports: withPackage(
-      root !== undefined
-        ? read
-          ? rooted(root, read)
-          : await rootedIn(root)
-        : (read ?? (isFile ? readProgramText : async (path) => refuseImport(path))),
-    ),
-    trees: programTrees(),
-    shipped: shippedText,
-    observer: await verifierFor(verify),
-  })
+  compiler = await import('./node-programs.ts')
+  return compiler.loadProgram(textOf(given), options)
 }
 
-const withPackage =
-  (read: ReadText): ReadText =>
-  (path) =>
-    inPackage(path) ? readProgramText(path) : read(path)
+let compiler: typeof import('./node-programs.ts') | undefined
+
+/**
+ * Returns the test of an instruction's body. Opaque tiles are loaded and stored by instructions among `others`.
+ * @throws SptError `schedule/…` if the instruction cannot be used on its own body
+ */
+export function instructionTest(declared: Instr, others: readonly Instr[] = [], seed = 1): InstructionTest {
+  // Instructions come from programs, and `load` imports the compiler with the first one.
+  expectArgument(
+    compiler !== undefined,
+    'what is tested',
+    declared,
+    'an instruction: program.instructions.get(name)',
+  )
+  return compiler!.instructionTest(declared, others, seed)
+}
 
 /**
  * Reads a tensor: `.mtx .smtx .el .edges .txt .tsv .csv` (each also `.gz`), `.npy`, `.npz`, `.safetensors`. Sparse files give coordinates,
@@ -88,7 +73,7 @@ export async function readTensor(path: TextOrUrl, options: ReadOptions & WorkOpt
   const { address } = options
   expectValues(options, { tiles: FLAG })
   expectArgument(address === undefined || typeof address === 'string', 'the address', address, 'a string')
-  return readFileTensor(textOf(path), options)
+  return (await import('./io/index.ts')).readTensor(textOf(path), options)
 }
 
 /**
@@ -104,11 +89,8 @@ export async function writeTensor(
   checkTensor('the tensor', tensor, 'what is written')
   if (tensor.values) checkValueArray(tensor.values, tensor.dtype)
   if (tensor.kind === 'coords') checkWithin(tensor.shape, tensor.coords)
-  await writeFileTensor(textOf(path), tensor, options)
+  await (await import('./io/index.ts')).writeTensor(textOf(path), tensor, options)
 }
-
-readPackaged(packagedFormatsNamed)
-installStoredModels()
 
 /** Those that are asked for are loaded. */
 export const devices = {

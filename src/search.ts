@@ -1,4 +1,8 @@
 /** sparsetile/search, in Node: spaces of schedules, their points, and what searches them; what was measured is kept, and found again. */
+import type { Kernel } from './api/kernels/kernel.ts'
+import type { TuneAllOptions } from './search/tune/cases/tune-all.ts'
+import type { TuneAllResult } from './search/tune/cases/tune-all-result.ts'
+
 export type { Space, UnboundSpace } from './api/kernels/space.ts'
 export { Workspace, type WorkspaceOptions } from './api/resident/workspace.ts'
 export type { CostModel } from './cost-model/learned/model.ts'
@@ -73,7 +77,7 @@ export * from './search/studies/index.ts'
 export { scheduleText, typescriptText } from './search/text.ts'
 export type { LibraryTrial, LibraryTrials } from './search/tune/alternatives.ts'
 export type { CaseOptions, CaseSearchResult, TuneCase } from './search/tune/cases/case-study.ts'
-export { type TuneAllOptions, type TuneAllProgress, tuneAll } from './search/tune/cases/tune-all.ts'
+export type { TuneAllOptions, TuneAllProgress } from './search/tune/cases/tune-all.ts'
 export type { TuneAllResult, TunedCandidate, TunedCase } from './search/tune/cases/tune-all-result.ts'
 export type { Confirmation } from './search/tune/finals/finals.ts'
 export type {
@@ -93,3 +97,19 @@ export type { QueueOptions } from './search/tune/remote-evaluator.ts'
 export type { PointFacts } from './search/tune/session.ts'
 export type { TuneSubject } from './search/tune/tune-options.ts'
 export type * from './search/types.ts'
+
+/**
+ * Tunes a kernel (without steps) on several data sets. Each is searched separately, then the fastest schedules of each
+ * are measured on all. A small decision tree over the conditions of `choose` (sizes, statistics, the device) selects
+ * one of them for given data. The tree is validated leave-one-out. It is replaced by the best single schedule, or by
+ * the default schedule, if it is not better than these on unseen data.
+ * ```ts
+ * const { schedule, generalised, standard } = await tuneAll(kernel, { cases: [{ name: 'a', inputs }, …], device,
+ * trials: 64 })
+ * ```
+ * @throws SptError as `tune`; an error of one case's data is reported in its result, unless all cases fail
+ */
+export async function tuneAll(kernel: Kernel, options: TuneAllOptions): Promise<TuneAllResult> {
+  const tuning = await import('./search/tune/cases/tune-all.ts')
+  return tuning.tuneAll(kernel, options)
+}

@@ -1,7 +1,7 @@
 /** Kernels under schedules as texts: the language's, and TypeScript. */
 import type { Kernel } from '../api/kernels/kernel.ts'
 import { expectArgument } from '../ast/diagnostics/expect-argument.ts'
-import { isName } from '../ast/parse/parse.ts'
+import { isName } from '../ast/nodes/names.ts'
 
 /**
  * The steps of a kernel as a schedule of its own, `schedule k.name { … }`, which reads back to the same steps where the

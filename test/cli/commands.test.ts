@@ -1,10 +1,10 @@
 /** Each command does what it says, on standard output and by its exit code. */
 import { existsSync, readFileSync, utimesSync, writeFileSync } from 'node:fs'
 import { afterAll, describe, expect, test, vi } from 'vitest'
+import { Binding } from '../../src/api/built/binding.ts'
 import { main } from '../../src/cli/index.ts'
 import { withProgress } from '../../src/cli/output/io.ts'
 import { densePart, readTensor, safetensorsChunks, writeFile, writeTensor } from '../../src/io/index.ts'
-import { Binding } from '../../src/node.ts'
 import { Folder, MATRIX, PROGRAM, spt } from './support.ts'
 
 const folder = new Folder()

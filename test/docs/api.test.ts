@@ -1,6 +1,13 @@
 /** The pages of the API name every export, type and method. */
 import { readFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
+import { Binding } from '../../src/api/built/binding.ts'
+import { Built } from '../../src/api/built/built.ts'
+import { ConvertedTensor } from '../../src/api/inputs/converted-tensor.ts'
+import { SptFormat } from '../../src/api/inputs/format-values.ts'
+import { Kernel } from '../../src/api/kernels/kernel.ts'
+import { Part } from '../../src/api/kernels/nests.ts'
+import { SptProgram } from '../../src/api/programs/program.ts'
 import * as onDevice from '../../src/device.ts'
 import * as sparsetile from '../../src/node.ts'
 import * as space from '../../src/search/spaces/function-space.ts'
@@ -64,7 +71,6 @@ function membersOf(type: { readonly prototype: object }): string[] {
   return out.filter((n) => !INTERNAL.has(n) && !/[a-z]_/.test(n))
 }
 
-const { Kernel, SptProgram, Binding, Built, SptFormat, ConvertedTensor, Part } = sparsetile
 const { ResidentParts } = onDevice
 test.each([
   ['Kernel', Kernel],

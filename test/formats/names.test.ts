@@ -1,7 +1,7 @@
 /** A kernel's axes and sizes may have the names of a format's parameters, dimensions and axes. */
 import { readFileSync } from 'node:fs'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { isName } from '../../src/ast/parse/parse.ts'
+import { isName } from '../../src/ast/nodes/names.ts'
 import { coords, type Device, devices, load } from '../../src/node.ts'
 import { sample } from '../support/cases.ts'
 

@@ -20,16 +20,7 @@ import type { Dispatch } from '../dispatch/schedules.ts'
 import { statisticIn } from '../dispatch/statistics.ts'
 import { checkDevice } from '../inputs/argument-checks.ts'
 
-/**
- * Loads a plan or a family of plans for a device: the JSON of `spt emit --target plan` or of `fn.plan`, parsed. Needs no compiler,
- * and therefore rejects calls that need the kernel, such as `verify` and `explain` (`plan/no-kernel`).
- * ```ts
- * const fn = await loadPlan(JSON.parse(text), device)
- * const { C } = await fn({ A, B })
- * ```
- * @param options - A signal, and a function that receives the progress
- * Throws SptError `plan/…` if the plan is malformed, was changed, or is for another device; `device/compile`.
- */
+/** Implements `loadPlan`. Throws SptError `plan/…`, `device/compile`. */
 export async function loadPlan(
   plan: Plan | PlanFamily,
   device: Device,

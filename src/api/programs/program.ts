@@ -1,18 +1,11 @@
 /** Programs: elaborated `.spt` sources. */
 
 import { failAs, type Source, withSources } from '../../ast/diagnostics/diagnostic.ts'
-import {
-  expectFields,
-  FLAG,
-  FUNCTION,
-  SIGNAL,
-  TEXT,
-  type ValueKind,
-} from '../../ast/diagnostics/value-kinds.ts'
 import { rejectInstructionTexts, type Shipped } from '../../ast/imports/instruction-texts.ts'
 import type { Program as Parsed } from '../../ast/imports/linked-program.ts'
-import type { Entry, ReadText, Trees } from '../../ast/imports/resolve-imports.ts'
-import { Work, type WorkOptions } from '../../ast/work.ts'
+import type { Entry, Trees } from '../../ast/imports/resolve-imports.ts'
+import type { ReadText } from '../../ast/imports/resolve-path.ts'
+import { Work } from '../../ast/work.ts'
 import { type Elaborated, elaborate, type Family, instanceName } from '../../elaborate/index.ts'
 import type { Buffer1 } from '../../ir/coordinates/stage1.ts'
 import type { AnyFormat } from '../../ir/formats/format.ts'
@@ -20,11 +13,12 @@ import type { Instr, Memory } from '../../ir/instructions/instr.ts'
 import type { StageObserver } from '../../run/compile/compile.ts'
 import type { Sources } from '../../run/compile/compiled-program.ts'
 import { loadProgram, programOf } from '../../schedule/steps/language.ts'
-import { expectArgument, isRecord, nameText, show } from '../inputs/argument-checks.ts'
+import { expectArgument, nameText, show } from '../inputs/argument-checks.ts'
 import { SptFormat } from '../inputs/format-values.ts'
 import { Kernel } from '../kernels/kernel.ts'
 import { ErrorSources } from './error-sources.ts'
 import { chooseFormat } from './format-lookup.ts'
+import { isOddPath, isPath, type LoadOptions, namedText } from './load-options.ts'
 
 interface ProgramOptions {
   /** `false`: kernels reject steps with device code that the program does not name itself. */
@@ -164,17 +158,6 @@ function examples<T extends { readonly name: string }>(families: ReadonlyMap<str
 export const parseProgram = (text: string, name?: string): SptProgram =>
   new SptProgram(programOf(namedText(text, name)))
 
-export interface LoadOptions extends WorkOptions {
-  /** Returns the source of an imported file. Default: the file system; `fetch` in browsers. */
-  readonly read?: ReadText | undefined
-  /** Name of the source in errors, and base of relative imports. */
-  readonly name?: string | undefined
-  /** Folder to which imports are restricted, in addition to the package. Default: no restriction. */
-  readonly root?: string | undefined
-  /** `false`: device code of instructions and memories must come from the package. */
-  readonly instructions?: boolean | undefined
-}
-
 /** How a host reads programs, and observes their compilation. */
 export interface Host {
   /** Reads the file that `load` names. */
@@ -219,23 +202,6 @@ const textFrom =
     return text
   }
 
-const FOLDER = { holds: (x: unknown) => typeof x === 'string' && x !== '', expected: "a folder: './kernels'" }
-
-/** Checks the options of `load`. `more`: further options of this host. Throws SptError `api/argument`, `api/unknown-option`. */
-export const checkLoadOptions = <T extends LoadOptions>(
-  options: T,
-  more: Readonly<Record<Exclude<keyof T & string, keyof LoadOptions>, ValueKind>>,
-): void =>
-  expectFields<LoadOptions>('load', options, {
-    read: FUNCTION,
-    name: TEXT,
-    root: FOLDER,
-    instructions: FLAG,
-    signal: SIGNAL,
-    onProgress: FUNCTION,
-    ...more,
-  })
-
 /** Implements `load`: reads a path or source text, whose default name is `text.spt`. */
 export async function loadWith(textOrPath: string, options: LoadOptions, host: Host): Promise<SptProgram> {
   if (isPath(textOrPath)) return readProgram(textOrPath, host, options)
@@ -250,22 +216,3 @@ export async function loadWith(textOrPath: string, options: LoadOptions, host: H
     )
   return readProgram(source, host, options)
 }
-
-/** Returns true for strings that look like a path instead of source, because declarations contain blanks. */
-export const isOddPath = (s: string): boolean =>
-  typeof s === 'string' && /^[\w.~@:/\\-]+$/.test(s.trim()) && !s.startsWith('//')
-
-/** A path, or a `URL`, declared by one field so that no host types are required. */
-export type TextOrUrl = string | { readonly href: string }
-
-export const textOf = (given: TextOrUrl): string =>
-  isRecord(given) && typeof given.href === 'string' ? given.href : (given as string)
-
-function namedText(text: string, name = 'text.spt'): Source {
-  expectArgument(typeof text === 'string', 'a program', text, 'its text, or the path of a .spt file')
-  return { name, text }
-}
-
-/** Returns true for a single line that ends in `.spt`, which is a path; other strings are source. */
-export const isPath = (s: string): boolean =>
-  typeof s === 'string' && !s.includes('\n') && /\.spt$/.test(s.trim())

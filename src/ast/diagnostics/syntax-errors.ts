@@ -1,10 +1,12 @@
 /** Syntax errors: a readable summary of the grammar's failures at one location, and a likely mistake. */
+
+import { RESERVED } from '../nodes/names.ts'
 import { AXIS_CLAIMS, ROLES } from '../nodes/nodes.ts'
 import { formText, type StepSyntax } from '../nodes/step-syntax.ts'
 import type { Diagnostic, Source, Span } from './diagnostic.ts'
 import { OPERATOR_HINTS, suggestedStep } from './foreign-names.ts'
 import { nearest, orList } from './suggest.ts'
-import { AFTER_FORMAT, type ErrorLocation, hintFor, RESERVED } from './syntax-hints.ts'
+import { AFTER_FORMAT, type ErrorLocation, hintFor } from './syntax-hints.ts'
 
 const TOKEN = /[A-Za-z_][A-Za-z0-9_]*|[0-9.]+[A-Za-z0-9_.]*|->|=>|:=|==|!=|<=|>=|&&|\|\||\*\*|\+\+|\S/uy
 

@@ -1,4 +1,6 @@
 /** Hints for syntax errors: what a token in this place means in other languages, or a common slip, and what to type. */
+import { RESERVED } from '../nodes/names.ts'
+
 export interface ErrorLocation {
   readonly found: string
   /** The text before the location, without trailing blanks. */
@@ -12,9 +14,6 @@ interface Hint {
   readonly when: (p: ErrorLocation) => boolean
   readonly text: string
 }
-
-/** Reserved words, which cannot be names: `reserved` in the grammar. */
-export const RESERVED = /^(let|if|else|iterate|as|and|or|not|true|false|inf|nan)$/
 
 export const AFTER_FORMAT =
   'after a format, in this order and each once: `live`, `in place`, `capacity E`, `in all`, `for NAME`'

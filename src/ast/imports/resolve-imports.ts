@@ -1,7 +1,7 @@
 /** Loading of a program from several files. The caller provides the reader, so this also runs in a browser. */
 
 import type { Diagnostic, Source, Span } from '../diagnostics/diagnostic.ts'
-import { failAt, failWith, SptError, withSources } from '../diagnostics/diagnostic.ts'
+import { failAt, SptError, withSources } from '../diagnostics/diagnostic.ts'
 import { nameText } from '../diagnostics/expect-argument.ts'
 import { TextCache } from '../latest.ts'
 import type { File, Path } from '../nodes/nodes.ts'
@@ -9,10 +9,7 @@ import type { Parser } from '../parse/parse.ts'
 import { Work } from '../work.ts'
 import { link } from './link.ts'
 import type { Program } from './linked-program.ts'
-import { inPackage, isWithin, PACKAGE, resolvePath } from './resolve-path.ts'
-
-/** Returns the text at a path from `resolvePath`; rejects if there is none. */
-export type ReadText = (path: string) => Promise<string>
+import { inPackage, PACKAGE, type ReadText, refuseImport, resolvePath } from './resolve-path.ts'
 
 /** A cache of parse trees across processes; missing trees are parsed. */
 export interface Trees {
@@ -230,36 +227,6 @@ function singleTextProgram(source: Source, memory: TreeCache): Program {
     const [first] = pathsIn(file)
     if (first) refuseImport(first.value, first.span)
     return linkProgram(source.name, new Map([[source.name, file]]), sources)
-  })
-}
-
-/**
- * Restricts a reader to files in a folder and of the package, by path only: the reader may follow links and
- * redirections.
- */
-export function rooted(root: string, read: ReadText): ReadText {
-  return (path) => {
-    if (!inPackage(path) && !isWithin(root, path)) rejectOutside(path, root)
-    return read(path)
-  }
-}
-
-export function rejectOutside(path: string, root: string): never {
-  return failWith(
-    'import/outside-root',
-    `\`${path}\` is outside of ${root}, where imports are allowed from`,
-    {
-      expected: `a file in ${root}, or of the package (${PACKAGE}…)`,
-      hint: 'if you trust the program, allow imports from a folder that holds both files',
-    },
-  )
-}
-
-/** Rejects an import of a text that was loaded without a reader. */
-export function refuseImport(path: string, span?: Span): never {
-  return failWith('import/unreadable', `\`${path}\` cannot be imported into a text without a path`, {
-    ...(span && { span }),
-    hint: 'load the program from a file, or with a `read` function: load(text, { read })',
   })
 }
 

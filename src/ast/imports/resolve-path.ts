@@ -1,4 +1,6 @@
-/** Resolution of import paths, textually and without file system access. */
+/** Resolution of import paths, textually and without file system access, and readers of paths. */
+import { failWith } from '../diagnostics/diagnostic.ts'
+import type { Span } from '../diagnostics/span.ts'
 
 /** Prefix of paths to files of this package, independent of where it is installed. */
 export const PACKAGE = 'sparsetile/'
@@ -47,6 +49,41 @@ export const quotedPath = (path: string): string => `"${path}"`
 
 /** True if an import can name the file at a path: a backslash would be read as a slash. */
 export const isQuotable = (path: string): boolean => !/["\n\r\\]/.test(path)
+
+// Readers of the files of a program, and restrictions of them.
+
+/** Returns the text at a path from `resolvePath`; rejects if there is none. */
+export type ReadText = (path: string) => Promise<string>
+
+/**
+ * Restricts a reader to files in a folder and of the package, by path only: the reader may follow links and
+ * redirections.
+ */
+export function rooted(root: string, read: ReadText): ReadText {
+  return (path) => {
+    if (!inPackage(path) && !isWithin(root, path)) rejectOutside(path, root)
+    return read(path)
+  }
+}
+
+export function rejectOutside(path: string, root: string): never {
+  return failWith(
+    'import/outside-root',
+    `\`${path}\` is outside of ${root}, where imports are allowed from`,
+    {
+      expected: `a file in ${root}, or of the package (${PACKAGE}…)`,
+      hint: 'if you trust the program, allow imports from a folder that holds both files',
+    },
+  )
+}
+
+/** Rejects an import of a text that was loaded without a reader. */
+export function refuseImport(path: string, span?: Span): never {
+  return failWith('import/unreadable', `\`${path}\` cannot be imported into a text without a path`, {
+    ...(span && { span }),
+    hint: 'load the program from a file, or with a `read` function: load(text, { read })',
+  })
+}
 
 // Lookup of the package's formats. The host reads the package's files: the compiler has no built-in format
 // names.

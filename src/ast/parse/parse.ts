@@ -4,7 +4,6 @@ import { type Diagnostic, fail, SptError, useRenderer } from '../diagnostics/dia
 import { render } from '../diagnostics/render.ts'
 import { type Source, type Span, sourceOf, spanAt, spanIn } from '../diagnostics/span.ts'
 import { explain } from '../diagnostics/syntax-errors.ts'
-import { RESERVED } from '../diagnostics/syntax-hints.ts'
 import { lazy } from '../lazy.ts'
 import type * as ast from '../nodes/nodes.ts'
 import type { StepSyntax } from '../nodes/step-syntax.ts'
@@ -150,9 +149,6 @@ function parseText<T>(
     return rejectDepth({ source: source.name, start: 0, end: 0 })
   }
 }
-
-/** True if a text is a valid name: an identifier that is not reserved. Steps test every loop name that they create. */
-export const isName = (text: string): boolean => /^[A-Za-z_]\w*$/.test(text) && !RESERVED.test(text)
 
 /**
  * Parses texts that contain steps. Both methods throw only `SptError` with one diagnostic, whose span lies in `source`.

@@ -7,6 +7,7 @@ import {
   writeCalibration,
 } from '../../io/package/calibrations.ts'
 import { devices } from '../../node.ts'
+import { installPackageFiles } from '../../node-programs.ts'
 import type { Device } from '../../runtime/device.ts'
 import { atEnd } from '../../runtime/dispose.ts'
 import type { Calibration } from '../../search/calibrate/index.ts'
@@ -53,6 +54,7 @@ export const calibrate: CommandSpec = {
     'spt calibrate --out model.json',
   ],
   async run(call) {
+    installPackageFiles()
     const kind = call.choice('device', DEVICE_KINDS) ?? 'cpu'
     const isTraining = call.flag('train')
     const seconds = call.integer('seconds', MIN_SECONDS, MAX_SECONDS)

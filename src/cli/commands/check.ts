@@ -12,6 +12,7 @@ import type { InstructionVerifier } from '../../instruction-tests/instruction-ve
 import type { AnyFormat } from '../../ir/formats/format.ts'
 import { coordinatesAt } from '../../ir/values/arrays.ts'
 import { devices } from '../../node.ts'
+import { installPackageFiles } from '../../node-programs.ts'
 import type { Compilation } from '../../run/compile/compile.ts'
 import type { DeviceKind } from '../../runtime/device.ts'
 import type { CoordTensor } from '../../storage/tensor.ts'
@@ -51,6 +52,7 @@ export const check: CommandSpec = {
     'spt check kernel.spt --verify-stages',
   ],
   async run(call) {
+    installPackageFiles()
     const { args } = call
     const kind = call.choice('device', DEVICE_KINDS)
     await using verifier = kind && (await verifierOn(kind))

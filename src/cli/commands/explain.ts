@@ -6,6 +6,7 @@ import { SptError } from '../../ast/diagnostics/diagnostic.ts'
 import { DEVICE_KINDS } from '../../backends/target.ts'
 import { packageFolder, packageText } from '../../io/package/package.ts'
 import { devices } from '../../node.ts'
+import { installPackageFiles } from '../../node-programs.ts'
 import { bindInputs } from '../../run/bind/index.ts'
 import { runOn } from '../../run/compile/compiled-program.ts'
 import { type Explanation, explainModel } from '../../run/explain/index.ts'
@@ -99,6 +100,7 @@ export const explain: CommandSpec = {
     'spt explain kernel.spt --schedule "gpu(8, 32)" --bind A=graph.mtx --size d=64 --device webgpu',
   ],
   async run(call) {
+    installPackageFiles()
     const argument = call.args[0]!
     if (!existsSync(argument)) {
       const code = codeIn(argument)

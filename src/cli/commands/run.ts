@@ -15,6 +15,7 @@ import { ADDRESSES, READABLE, WRITABLE, writeTensor } from '../../io/index.ts'
 import { withFileErrors } from '../../io/node-files.ts'
 import type { Kernel1 } from '../../ir/coordinates/stage1.ts'
 import { devices } from '../../node.ts'
+import { installPackageFiles } from '../../node-programs.ts'
 import { isFamily, readFamily } from '../../plan/family-codec.ts'
 import { readPlan } from '../../plan/read.ts'
 import type { Plan, PlanFamily } from '../../plan/schema.ts'
@@ -78,6 +79,7 @@ export const run: CommandSpec = {
     'spt run --plan kernel.json --bind A=a.mtx --bind B=b.npy --out C=c.npy',
   ],
   async run(call) {
+    installPackageFiles()
     const plan = call.one('plan')
     if (plan !== undefined) {
       const [file] = call.args

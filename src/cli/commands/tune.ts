@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs'
 import { DEVICE_KINDS } from '../../backends/target.ts'
+import { installPackageFiles } from '../../node-programs.ts'
 import { STRATEGIES } from '../../search/strategies/index.ts'
-
 import { type Call, type CommandSpec, longName } from '../arguments/command.ts'
 import { BIND, DEVICE, KERNEL, SEED, TRUST } from '../arguments/options.ts'
 import { checkWritable, checkWritableFolder } from '../arguments/paths.ts'
@@ -119,6 +119,7 @@ export const tune: CommandSpec = {
     'spt tune kernel.spt --bind A=graph.mtx --size d=64 --device cuda --minutes 5 --db study.db --resume --out fast.spt --html report.html',
   ],
   async run(call) {
+    installPackageFiles()
     const kind = call.choice('device', DEVICE_KINDS) ?? 'cpu'
     const queue = call.one('worker')
     if (queue !== undefined) return runTuneWorker(call, queue, kind, tune.options.map(longName))

@@ -6,8 +6,14 @@ import { constants } from 'node:fs'
 import { open, realpath, stat } from 'node:fs/promises'
 import { resolve, sep } from 'node:path'
 import { failWith } from '../../ast/diagnostics/diagnostic.ts'
-import { type ReadText, rejectOutside } from '../../ast/imports/resolve-imports.ts'
-import { inPackage, isWithin, PACKAGE, resolvePath } from '../../ast/imports/resolve-path.ts'
+import {
+  inPackage,
+  isWithin,
+  PACKAGE,
+  type ReadText,
+  rejectOutside,
+  resolvePath,
+} from '../../ast/imports/resolve-path.ts'
 import { MAX_SOURCE } from '../../ast/parse/lexical-scan.ts'
 import { folderAt, regularFileSize, rejectFolder, withFileErrors } from '../node-files.ts'
 import { locate, packageText } from './package.ts'

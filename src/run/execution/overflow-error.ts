@@ -1,14 +1,12 @@
-/** Errors of a run: lists built at run time that exceed their capacity, and lost writes. */
+/** Checks of a run: lists built at run time that exceed their capacity, and lost writes. */
 import { SptError } from '../../ast/diagnostics/diagnostic.ts'
 import { quantity } from '../../ast/parse/checks.ts'
-import { isDense } from '../../ir/coordinates/axis.ts'
 import { capacitiesOf, capacityCounts } from '../../ir/coordinates/runtime-lists.ts'
-import type { Kernel1 } from '../../ir/coordinates/stage1.ts'
 import { printExpr1 } from '../../ir/print/print-stage1.ts'
 import { evaluate } from '../../ir/values/evaluate.ts'
 import type { LaunchPlan } from '../../plan/launch-plan.ts'
 import type { ValueArray } from '../../storage/tensor.ts'
-import type { Bound } from '../bind/index.ts'
+import type { Run } from './lost-writes-error.ts'
 
 const CODE = 'run/overflow'
 
@@ -74,20 +72,6 @@ function overflowOf(
   })
 }
 
-// The error for writes to elements that are not stored. Devices report only the buffers. The reference, run
-// on the same data within a limit, names the first coordinate.
-
-/** Upper bound in bytes on data for the reference, which uses several float64 per element. */
-const MOST_BYTES = 2 ** 26
-/** Upper bound on visited coordinates: at most about one second. */
-const MOST_VISITS = 2 ** 21
-
-interface Run {
-  readonly source: Kernel1
-  readonly bound: Bound
-  readonly bytes: number
-}
-
 /** Checks a run: lists within their capacities, no lost writes. Returns the error. `run`: undefined if the data is not on the host. */
 export async function runError(
   plan: ListCapacities & Pick<LaunchPlan, 'lostWrites'>,
@@ -99,47 +83,7 @@ export async function runError(
   if (error || !plan.lostWrites) return error
   const status = await values(plan.lostWrites.buffer)
   const lost = plan.lostWrites.targets.filter((_, k) => status[k] !== 0)
-  return lost.length > 0 ? lostWrites(plan.kernel, lost, run) : undefined
-}
-
-/** Returns the error. `run`: undefined if the data is not on the host. */
-async function lostWrites(
-  kernel: string,
-  buffers: readonly string[],
-  run: Run | undefined,
-): Promise<SptError> {
-  const names = buffers.join(' and ')
-  const first = run && (await firstLost(run))
-  const found = first instanceof SptError ? first.diagnostics[0]! : null
-  const dense = run?.source.axes.filter((a) => isDense(a)).map((a) => a.name) ?? []
-  const areDense = (name: string): boolean =>
-    run?.source.buffers.find((b) => b.name === name)?.axes.every((a) => dense.includes(a)) ?? false
-  const remedy = buffers.every(areDense)
-    ? 'its sizes must hold all that is written'
-    : `bind ${names} with a structure that holds all that is written`
-  const more = typeof first === 'string' ? ` (no coordinate is named: ${first})` : ''
-  return new SptError({
-    code: 'run/lost-writes',
-    message: `${kernel} writes elements of ${names} that do not exist${found ? `: ${found.message}` : ''}`,
-    ...(found?.span && { span: found.span }),
-    expected: 'writes to coordinates that the buffer holds',
-    hint: `${remedy}, or guard the write with if${more}`,
-  })
-}
-
-/**
- * The reference's error, or a text why no coordinate is known; null if the reference loses no write (for example because devices round
- * sums differently).
- */
-async function firstLost({ source, bound, bytes }: Run): Promise<SptError | string | null> {
-  if (bytes > MOST_BYTES) return `it is looked for in tensors of up to ${MOST_BYTES / 2 ** 20} MiB`
-  const { expectedOf } = await import('../bind/results/reference-inputs.ts')
-  try {
-    expectedOf(source, bound, { visits: MOST_VISITS })
-    return null
-  } catch (error) {
-    const code = error instanceof SptError ? error.diagnostics[0]!.code : null
-    if (code === 'reference/absent-target') return error as SptError
-    return code === 'reference/too-long' ? `the first ${MOST_VISITS} iterations lose nothing` : null
-  }
+  if (lost.length === 0) return undefined
+  const { lostWrites } = await import('./lost-writes-error.ts')
+  return lostWrites(plan.kernel, lost, run)
 }

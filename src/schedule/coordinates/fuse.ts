@@ -3,7 +3,7 @@
  * coordinates are recovered (SparseTIR's sparse_fuse). The iterators must be a complete parent → child chain from a
  * root, because a gap would lose an axis.
  */
-import { isName } from '../../ast/parse/parse.ts'
+import { isName } from '../../ast/nodes/names.ts'
 import { type Axis, fusedAxis, isFused, isStored, parentOf } from '../../ir/coordinates/axis.ts'
 import type { Iter, Kernel1 } from '../../ir/coordinates/stage1.ts'
 import { iterationsOf, rewriteBody1 } from '../../ir/coordinates/stage1-tree.ts'

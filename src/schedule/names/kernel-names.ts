@@ -5,7 +5,7 @@
 
 import { failAt, type Span } from '../../ast/diagnostics/diagnostic.ts'
 import { isRecord, show } from '../../ast/diagnostics/expect-argument.ts'
-import { isName } from '../../ast/parse/parse.ts'
+import { isName } from '../../ast/nodes/names.ts'
 import { unusedNumber } from '../../ir/expressions/bound-names.ts'
 import { differing } from '../../ir/lists.ts'
 import { definitionsIn, loopsOf } from '../../ir/statements/definitions.ts'

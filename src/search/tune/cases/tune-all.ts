@@ -46,17 +46,7 @@ export interface TuneAllProgress {
 
 const DEFAULT_SHARED = 3
 
-/**
- * Tunes a kernel (without steps) on several data sets. Each is searched separately, then the fastest schedules of each
- * are measured on all. A small decision tree over the conditions of `choose` (sizes, statistics, the device) selects
- * one of them for given data. The tree is validated leave-one-out. It is replaced by the best single schedule, or by
- * the default schedule, if it is not better than these on unseen data.
- * ```ts
- * const { schedule, generalised, standard } = await tuneAll(kernel, { cases: [{ name: 'a', inputs }, …], device,
- * trials: 64 })
- * ```
- * @throws SptError as `tune`; an error of one case's data is reported in its result, unless all cases fail
- */
+/** Implements `tuneAll` of `sparsetile/search`. @throws SptError as `tune` */
 export async function tuneAll(kernel: Kernel, options: TuneAllOptions): Promise<TuneAllResult> {
   check(kernel, options)
   const start = performance.now()
