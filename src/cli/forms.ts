@@ -2,6 +2,7 @@
 
 import type { ScheduleCandidate } from '../api/auto-schedule/schedule-candidates.ts'
 import type { Selection } from '../api/dispatch/dispatch-conditions.ts'
+import { plainTexts } from '../api/dispatch/schedules.ts'
 import type { RunInputs } from '../api/inputs/bound-inputs.ts'
 import type { Kernel } from '../api/kernels/kernel.ts'
 import { SptError } from '../ast/diagnostics/diagnostic.ts'
@@ -29,6 +30,7 @@ export const ruleText = ({ dispatch, reason }: Pick<Selection, 'dispatch' | 'rea
 /** The selected form and predicted times (ms) as JSON. */
 export const formJson = (forms: readonly Form[]) => ({
   form: forms[0]!.text,
+  ...(forms[0]!.plain.length === 0 ? {} : { plain: forms[0]!.plain }),
   ...(forms[0]!.reason === undefined ? {} : { reason: forms[0]!.reason }),
   predictions: forms.flatMap(({ text, milliseconds }) =>
     milliseconds === null ? [] : [{ text, milliseconds }],
@@ -83,7 +85,7 @@ const alternativeTexts = ([first, ...alternatives]: readonly Form[]): readonly s
 
 /** All forms on one line. */
 export const formText = (forms: readonly Form[]): string =>
-  [selectedFormText(forms[0]!), ...alternativeTexts(forms)].join('; ')
+  [selectedFormText(forms[0]!), ...alternativeTexts(forms), ...plainTexts(forms[0]!.plain)].join('; ')
 
 /** The schedule, if any, followed by a text for each form; `none` without both. A schedule without loop steps has forms, too. */
 export function scheduleTexts(
@@ -95,7 +97,11 @@ export function scheduleTexts(
   const [first] = forms
   if (!first) return [schedule ?? 'none']
   const model = costModelText(first.costModel, kind, deviceName)
-  const texts = [selectedFormText(first) + (model && ` (${model})`), ...alternativeTexts(forms)]
+  const texts = [
+    selectedFormText(first) + (model && ` (${model})`),
+    ...alternativeTexts(forms),
+    ...plainTexts(first.plain),
+  ]
   return schedule === null ? texts : [schedule, ...texts]
 }
 

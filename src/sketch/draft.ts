@@ -3,9 +3,11 @@ import { invariant, resultOrError, SptError } from '../ast/diagnostics/diagnosti
 import type { Kernel1 } from '../ir/coordinates/stage1.ts'
 import { unusedName } from '../ir/expressions/bound-names.ts'
 import type { ThreadAxis } from '../ir/expressions/expr.ts'
-import { findLoop, loopsOf } from '../ir/statements/definitions.ts'
-import type { For, Kernel2 } from '../ir/statements/loops.ts'
+import { definitionsIn, findLoop } from '../ir/statements/definitions.ts'
+import type { For, Kernel2, Stmt } from '../ir/statements/loops.ts'
+import { someStmt } from '../ir/statements/tree.ts'
 import type { CoordStep } from '../schedule/coordinates/steps.ts'
+import { KernelNames } from '../schedule/names/kernel-names.ts'
 import type { Step } from '../schedule/steps/resolve.ts'
 import type { LoopStep } from '../schedule/steps/step-data.ts'
 
@@ -18,6 +20,7 @@ export interface Schedulable<K> {
 
 export class Draft<K extends Schedulable<K>> {
   kernel: K
+  readonly #names = new KernelNames()
 
   constructor(kernel: K) {
     this.kernel = kernel
@@ -35,12 +38,25 @@ export class Draft<K extends Schedulable<K>> {
     this.kernel = this.kernel.apply([{ stage: 2, step }])
   }
 
+  /** Applies all of the steps or none; returns the error of the step that is rejected. */
+  rejection(steps: () => void): SptError | null {
+    const previous = this.kernel
+    const result: unknown = resultOrError(steps)
+    if (!(result instanceof SptError)) return null
+    this.kernel = previous
+    return result
+  }
+
   /** Applies all of the steps or none; returns true if they were applied. */
   attempt(steps: () => void): boolean {
-    const previous = this.kernel
-    if (!(resultOrError(steps) instanceof SptError)) return true
-    this.kernel = previous
-    return false
+    return this.rejection(steps) === null
+  }
+
+  /** Makes updates of a buffer atomic, unless they are. */
+  atomic(buffer: string): void {
+    const isUpdate = (s: Stmt): boolean =>
+      s.kind === 'reduce' && !s.atomic && s.targets.some((t) => t.buffer === buffer)
+    if (someStmt(this.loops.body, isUpdate)) this.step({ kind: 'atomic', buffer })
   }
 
   loop(variable: string): For | undefined {
@@ -49,20 +65,24 @@ export class Draft<K extends Schedulable<K>> {
 
   /** An unused name for a new buffer. */
   freshBuffer(base: string): string {
-    const { buffers, params, body } = this.loops
-    const usedNames = new Set([...buffers, ...params, ...loopsOf(body)].map((x) => x.name))
-    for (const l of loopsOf(body))
-      for (const s of l.body) if (s.kind === 'alloc') usedNames.add(s.buffer.name)
-    return unusedName(base, (n) => usedNames.has(n))
+    const names = this.#names.follow(this.loops, [])
+    return unusedName(base, (n) => names.has(n) || names.hasLoop(n))
+  }
+
+  /** Index of the top-level statement with a loop. */
+  #indexOf(variable: string): number {
+    return this.loops.body.findIndex((s) => definitionsIn(s).loops.some((l) => l.var === variable))
   }
 
   /** Splits a loop; returns the variables of the outer and the inner loop. */
   split(variable: string, by: number): readonly [outer: string, inner: string] {
     const loop = this.loop(variable)!
-    const usedNames = new Set(loopsOf(this.loops.body).map((l) => l.name))
-    const into = ['o', 'i'].map((end) => unusedName(`${loop.name}${end}`, (n) => usedNames.has(n)))
+    const at = this.#indexOf(variable)
+    const names = this.#names.follow(this.loops, [])
+    const into = ['o', 'i'].map((end) => unusedName(`${loop.name}${end}`, (n) => names.hasLoop(n)))
     this.step({ kind: 'split', loop: { var: variable }, by, into: into as [string, string] })
-    const loops = loopsOf(this.loops.body).filter((l) => l.nest === loop.nest)
+    const { loops: all } = definitionsIn(this.loops.body[at]!)
+    const loops = all.filter((l) => l.nest === loop.nest)
     const [outer, inner] = into.map((name) => loops.find((l) => l.name === name)!.var)
     return [outer!, inner!]
   }
@@ -70,7 +90,8 @@ export class Draft<K extends Schedulable<K>> {
   /** Reorders loops if their order differs; `undefined` entries are skipped. */
   reorder(order: readonly (string | undefined)[]): void {
     const variables = order.filter((v) => v !== undefined)
-    const current = loopsOf(this.loops.body).filter((l) => variables.includes(l.var))
+    const { loops } = definitionsIn(this.loops.body[this.#indexOf(variables[0]!)]!)
+    const current = loops.filter((l) => variables.includes(l.var))
     if (current.every((l, k) => l.var === variables[k])) return
     this.step({ kind: 'reorder', loops: variables.map((v) => ({ var: v })) })
   }

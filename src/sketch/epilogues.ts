@@ -5,7 +5,7 @@ import { someExpr, walkExpr } from '../ir/expressions/expr-tree.ts'
 import { targetsOf } from '../ir/statements/accesses.ts'
 import type { Kernel2 } from '../ir/statements/loops.ts'
 import { exprsOf } from '../ir/statements/tree.ts'
-import type { Arrangement, Decisions, Draft, Schedulable } from './draft.ts'
+import type { Decisions } from './draft.ts'
 import type { NestShape } from './strands.ts'
 
 /** The only earlier nest that produces the input of a nest, if there is exactly one. */
@@ -26,35 +26,21 @@ export function producerOf(
 const writtenBuffers = ({ strands }: NestShape): ReadonlySet<string> =>
   new Set(strands.flatMap((s) => s.writes.flatMap((w) => targetsOf(w).map((t) => t.buffer))))
 
-/** By epilogue, the nest into which it is moved. @param holds - True if a nest ever holds a complete element */
+/** By epilogue, the nest into which it is moved. @param accepts - True if the producer holds a complete element, and the move is legal */
 export function chooseEpilogues(
   nests: readonly NestShape[],
   kernel: Kernel2,
   d: Decisions,
-  holds: (nest: NestShape) => boolean,
+  accepts: (producer: NestShape, epilogue: NestShape) => boolean,
 ): ReadonlyMap<string, string> {
   const destinations = new Map<string, string>()
   for (const [k, nest] of nests.entries()) {
     const producer = producerOf(nest, nests.slice(0, k), kernel)
-    if (!producer || destinations.has(producer.name) || !holds(producer)) continue
+    if (!producer || destinations.has(producer.name) || !accepts(producer, nest)) continue
     if (d.form(`${nest.prefix}.at`, [producer.name, 'apart']) === producer.name)
       destinations.set(nest.name, producer.name)
   }
   return destinations
-}
-
-/** Moves epilogues to where an element of their producer is complete. */
-export function placeEpilogues<K extends Schedulable<K>>(
-  draft: Draft<K>,
-  destinations: ReadonlyMap<string, string>,
-  arranged: readonly { readonly nest: NestShape; readonly strands: readonly Arrangement[] }[],
-): void {
-  for (const { nest, strands } of arranged)
-    for (const [epilogue, destination] of destinations) {
-      if (destination !== nest.name) continue
-      const at = strands[0]!.completeAt
-      draft.step({ kind: 'compute_at', nest: epilogue, at: at === undefined ? nest.top : { var: at } })
-    }
 }
 
 /** True if the only strand of `producer` reduces into elements that `consumer` reads elementwise. */

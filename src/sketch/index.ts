@@ -13,11 +13,13 @@ import { unusedName } from '../ir/expressions/bound-names.ts'
 import { getOrAdd, memoize } from '../ir/memoize.ts'
 import type { Kernel2 } from '../ir/statements/loops.ts'
 import { Decisions, Draft, type PartialPoint, type Schedulable } from './draft.ts'
-import { planParallel } from './parallel.ts'
-import { planSequential } from './running-sums.ts'
-import { type NestNames, type NestShape, nestNaming, nestShapes } from './strands.ts'
+import { type NestPlans, type PlainNest, planNests, reasonOf, type Trial } from './nest-plans.ts'
+import { parallelRules } from './parallel.ts'
+import { sequentialRules } from './running-sums.ts'
+import { type NestNames, nestNaming, nestShapes } from './strands.ts'
 
 export { Decisions, nextDecision, type PartialPoint, type Schedulable } from './draft.ts'
+export type { PlainNest } from './nest-plans.ts'
 
 /** Kinds of devices that have sketches. */
 export type SketchDevice = 'cpu' | 'webgpu' | 'cuda'
@@ -39,10 +41,10 @@ const shapesOf = memoize((compilation: { readonly kernel: Kernel1; readonly loop
 /** Kernels with fused axes, by base kernel and fusions. */
 const fusedKernels = new WeakMap<object, Map<string, unknown>>()
 
-/** The kernel after the decisions on coordinates, with the loop steps that follow from the other decisions. */
+/** The kernel after the decisions on coordinates, with the plans of its nests. */
 interface SketchResult<K extends Schedulable<K>> {
   readonly kernel: K
-  readonly steps: (draft: Draft<K>) => void
+  readonly plans: NestPlans
 }
 
 /**
@@ -56,21 +58,31 @@ export function sketch<K extends Schedulable<K>>(
 ): SketchResult<K> {
   const { device } = target
   const sizes = new Map(Object.entries(target.sizes ?? {}))
-  // Nests with a default schedule of their own for the device are skipped.
-  const shapes = ({ compilation }: K): readonly NestShape[] => {
-    const defaults = builderDefaults(compilation.loops).filter(
-      (n) => (n.singleThread === true) === (device === 'cpu'),
-    )
-    const scheduled = new Set(defaults.map((n) => n.nest))
-    return shapesOf(compilation).filter((s) => !scheduled.has(s.name))
-  }
-  if (device === 'cpu')
-    return { kernel: base, steps: planSequential(shapes(base), base.compilation.loops, d, sizes) }
+  const isSequential = device === 'cpu'
   const { kernel: coordinates } = base.compilation
-  const groups = chooseFusions(coordinates, nestNaming(coordinates), d)
+  const groups = isSequential ? [] : chooseFusions(coordinates, nestNaming(coordinates), d)
   const kernel = fuseAxes(base, groups)
+  const { loops } = kernel.compilation
+  // Nests with a default schedule of their own for the device are skipped.
+  const defaults = builderDefaults(loops).filter((n) => (n.singleThread === true) === isSequential)
+  const scheduled = new Set(defaults.map((n) => n.nest))
+  const shapes = shapesOf(kernel.compilation).filter((s) => !scheduled.has(s.name))
   const context = { decisions: d, threads: MAX_THREADS[device], canDiverge: device === 'cuda', sizes }
-  return { kernel, steps: planParallel(shapes(kernel), kernel.compilation.loops, context) }
+  const rules = isSequential ? sequentialRules : parallelRules
+  return { kernel, plans: planNests(shapes, loops, context, rules, trialsOf(kernel, target)) }
+}
+
+/** Results of trials, by kernel, then by target and steps. */
+const trialResults = new WeakMap<object, Map<string, SptError | null>>()
+
+function trialsOf<K extends Schedulable<K>>(kernel: K, target: SketchTarget): Trial {
+  const known = getOrAdd(trialResults, kernel, () => new Map<string, SptError | null>())
+  const on = JSON.stringify([target.device, target.sizes])
+  return (key, steps) =>
+    getOrAdd(known, `${on} ${key}`, () => {
+      const draft = new Draft<K>(kernel)
+      return draft.rejection(() => steps(draft as unknown as Draft<never>))
+    })
 }
 
 function fuseAxes<K extends Schedulable<K>>(base: K, groups: readonly (readonly string[])[]): K {
@@ -86,10 +98,27 @@ function fuseAxes<K extends Schedulable<K>>(base: K, groups: readonly (readonly 
 
 /** The kernel under a sketch. @throws SptError if a step is rejected */
 export function applySketch<K extends Schedulable<K>>(base: K, target: SketchTarget, d: Decisions): K {
-  const { kernel, steps } = sketch(base, target, d)
+  const { kernel, plans } = sketch(base, target, d)
   const draft = new Draft<K>(kernel)
-  steps(draft)
+  plans.apply(draft)
   return draft.kernel
+}
+
+/** The kernel under a sketch, in which nests with a rejected step stay plain. @throws SptError as `sketch` */
+export function scheduleNests<K extends Schedulable<K>>(
+  base: K,
+  target: SketchTarget,
+  d: Decisions,
+): { readonly kernel: K; readonly plain: readonly PlainNest[]; readonly isComplete: boolean } {
+  const { kernel, plans } = sketch(base, target, d)
+  const draft = new Draft<K>(kernel)
+  const rejected: PlainNest[] = []
+  plans.apply(draft, (nest, error) => rejected.push({ nest, reason: reasonOf(error) }))
+  return {
+    kernel: draft.kernel,
+    plain: [...plans.plain, ...rejected],
+    isComplete: rejected.length === 0,
+  }
 }
 
 // Points that are likely the best without data: the default of each form of a space, and neighbours.

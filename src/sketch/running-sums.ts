@@ -1,9 +1,15 @@
 /** Running sums of one thread: reductions inside a tile of the contiguous loop, with its sums in registers. */
 
-import type { Kernel2 } from '../ir/statements/loops.ts'
-import type { Decisions, Draft, Plan, Schedulable } from './draft.ts'
-import { chooseEpilogues, placeEpilogues } from './epilogues.ts'
-import { largestUpTo, type NestShape, ownLoops, type Strand, type StrandLoop } from './strands.ts'
+import type { Decisions, Plan } from './draft.ts'
+import type { Rule } from './nest-plans.ts'
+import {
+  largestUpTo,
+  type NestShape,
+  ownLoops,
+  type RuleContext,
+  type Strand,
+  type StrandLoop,
+} from './strands.ts'
 
 /** Sizes for which the schedule is specialised, as far as they are given. */
 type Sizes = ReadonlyMap<string, number>
@@ -139,20 +145,21 @@ function planElementwise(strand: Strand, d: Decisions): Plan {
   return () => ({ finish: (draft) => draft.unroll(last.var, unroll) })
 }
 
-/** Sketches for one thread: running sums per strand, and epilogues moved to where their input is produced. */
-export function planSequential(
-  nests: readonly NestShape[],
-  kernel: Kernel2,
-  d: Decisions,
-  sizes: ReadonlyMap<string, number>,
-): <K extends Schedulable<K>>(draft: Draft<K>) => void {
-  const destinations = chooseEpilogues(nests, kernel, d, (nest) => completesElements(nest.strands[0]!))
-  const plans = nests
-    .filter((n) => !destinations.has(n.name))
-    .map((nest) => ({ nest, plans: nest.strands.map((s) => planRunningSums(s, d, sizes)) }))
-  return (draft) => {
-    const arranged = plans.map(({ nest, plans }) => ({ nest, strands: plans.map((plan) => plan(draft)) }))
-    placeEpilogues(draft, destinations, arranged)
-    for (const { strands } of arranged) for (const s of strands) s.finish(draft)
+/** The only rule for one thread: running sums for each strand. */
+export function sequentialRules({ strands }: NestShape, { decisions, sizes }: RuleContext): readonly Rule[] {
+  const [first] = strands
+  if (!first) return []
+  const plan = (): Plan => {
+    const plans = strands.map((s) => planRunningSums(s, decisions, sizes))
+    return (draft) => {
+      const arranged = plans.map((p) => p(draft))
+      return {
+        completeAt: arranged[0]!.completeAt,
+        finish: (late) => {
+          for (const a of arranged) a.finish(late)
+        },
+      }
+    }
   }
+  return [{ name: 'running sums', atomic: [], holds: completesElements(first), plan }]
 }

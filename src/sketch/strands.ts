@@ -3,6 +3,7 @@ import { type LoopRole, rolesIn } from '../analysis/loops/segmented-loops.ts'
 import type { Kernel1 } from '../ir/coordinates/stage1.ts'
 import type { Expr } from '../ir/expressions/expr.ts'
 import { freeVars } from '../ir/expressions/expr-tree.ts'
+import { getOrAdd } from '../ir/memoize.ts'
 import { targetsOf } from '../ir/statements/accesses.ts'
 import { loopsOf } from '../ir/statements/definitions.ts'
 import type { For, Kernel2, Reduce, Stmt, Store } from '../ir/statements/loops.ts'
@@ -41,23 +42,47 @@ export interface Strand {
 /** A top-level loop nest of a kernel. */
 export interface NestShape extends NestNames {
   readonly name: string
+  /** Equal for nests that are identical up to names. */
+  readonly key: string
   readonly top: string
   readonly strands: readonly Strand[]
 }
 
 /** Shapes of the top-level nests. @param naming - Names of a nest's decisions; several nests may share them */
-export function nestShapes(
-  { body, buffers }: Kernel2,
-  namesOf: (nest: string) => NestNames,
-): readonly NestShape[] {
+export function nestShapes(kernel: Kernel2, namesOf: (nest: string) => NestNames): readonly NestShape[] {
+  const { body, buffers } = kernel
   const globalNames = new Set(buffers.map((b) => b.name))
+  const prefixes = new Map<string, string>()
   return body.flatMap((s): NestShape[] => {
     if (s.kind !== 'for') return []
     const strands = strandsOf(s, globalNames)
-    const names = namesOf(s.nest)
-    return [{ name: s.nest, ...names, top: s.var, strands: nameStrands(strands, names.prefix) }]
+    const { stem, prefix: own } = namesOf(s.nest)
+    const key = structureKey(s, kernel)
+    const prefix = getOrAdd(prefixes, key, () => own)
+    return [{ name: s.nest, key, stem, prefix, top: s.var, strands: nameStrands(strands, prefix) }]
   })
 }
+
+/** The structure of a nest as text, in which names are numbers; sizes keep their names. */
+function structureKey(nest: For, { buffers, params }: Kernel2): string {
+  const known = new Map(params.map((p) => [p.name, p.name]))
+  const declared = new Map(buffers.map((b) => [b.name, b]))
+  function visit(this: object, key: string, value: unknown): unknown {
+    // A loop is identified by its variable.
+    if (key === 'span' || ('nest' in this && (key === 'nest' || key === 'name'))) return undefined
+    if (typeof value !== 'string' || !NAME_FIELDS.has(key)) return value
+    const before = known.get(value)
+    if (before !== undefined) return before
+    const number = `#${known.size}`
+    known.set(value, number)
+    const buffer = declared.get(value)
+    return buffer ? [number, { ...buffer, name: number }] : number
+  }
+  return JSON.stringify(nest, visit)
+}
+
+/** Fields of statements and expressions that contain names. */
+const NAME_FIELDS: ReadonlySet<string> = new Set(['var', 'name', 'buffer'])
 
 function nameStrands(strands: readonly Strand[], prefix: string): readonly Strand[] {
   if (strands.length === 1) return strands.map((s) => ({ ...s, name: prefix }))
@@ -250,6 +275,11 @@ export function requireMultiple<K extends Schedulable<K>>(
   context: RuleContext,
 ): void {
   if (by === 1 || !divides(by, loop, context)) return
+  // The same requirement twice would simplify all nests again.
+  const isKnown = draft.loops.facts?.some(
+    (f) => f.size === loop.size && f.relation === 'multiple' && f.by === by,
+  )
+  if (isKnown) return
   draft.step({ kind: 'require', size: loop.size!, relation: 'multiple', by })
 }
 

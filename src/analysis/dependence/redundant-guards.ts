@@ -15,6 +15,7 @@ import {
   substitute,
 } from '../../ir/expressions/expr-tree.ts'
 import { coordinateName } from '../../ir/instructions/instr.ts'
+import { memoize } from '../../ir/memoize.ts'
 import { accessesOf } from '../../ir/statements/accesses.ts'
 import { allocations, type LoopLocation } from '../../ir/statements/definitions.ts'
 import type { Buffer, For, Kernel2, Reduce, Stmt, Store } from '../../ir/statements/loops.ts'
@@ -111,6 +112,8 @@ const isWithin = (index: readonly Expr[], shape: readonly Expr[], facts: Facts):
  * given, only that loop and the loops inside change.
  */
 export function eliminateRedundantGuards(body: Body, within?: string): Body {
+  const isApart = within === undefined && body.length > 1 && body.every((s) => s.kind !== 'alloc')
+  if (isApart) return body.flatMap(withoutRedundantGuards)
   const local = allocations(body)
   return dropGuards(body, ({ reduce: s, inside, around, body }) => {
     const [loop] = inside
@@ -130,6 +133,9 @@ export function eliminateRedundantGuards(body: Body, within?: string): Body {
       (inLocals && isUnread(g, s, s.targets, inside, body))
   })
 }
+
+/** Statements without allocations next to them share no local buffer. */
+const withoutRedundantGuards = memoize((s: Stmt): Body => eliminateRedundantGuards([s]))
 
 /**
  * Returns the body without conditions of a copy between local buffers that only select elements and that each

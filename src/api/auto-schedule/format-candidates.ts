@@ -14,8 +14,8 @@ import { getOrAdd } from '../../ir/memoize.ts'
 import { axesOfBinding } from '../../run/bind/binding-names.ts'
 import type { Compilation } from '../../run/compile/compile.ts'
 import type { UsedFormat } from '../../schedule/coordinates/as/format-inputs.ts'
-import type { PartialPoint, Schedulable, SketchTarget } from '../../sketch/index.ts'
-import { applySketch, Decisions, sketch } from '../../sketch/index.ts'
+import type { PartialPoint, PlainNest, Schedulable, SketchTarget } from '../../sketch/index.ts'
+import { Decisions, scheduleNests, sketch } from '../../sketch/index.ts'
 
 // Formats that suit segments of very different lengths, judged by their descriptions.
 
@@ -62,6 +62,7 @@ export interface AutoSchedulable<K> extends Schedulable<K> {
 /** A format and a loop partition for a kernel, with its predicted time. */
 interface FormatCandidate<K> {
   readonly kernel: K
+  readonly plain: readonly PlainNest[]
   readonly text: string
   readonly milliseconds: number
 }
@@ -92,8 +93,8 @@ export function isUneven(statistics: MatrixStatistics | null): boolean {
 interface Stored<K> {
   readonly text: string
   readonly kernel: K
-  /** Kernels by sizes and decisions; null if rejected. */
-  readonly made: Map<string, K | null>
+  /** Scheduled kernels by sizes and decisions; null if rejected. */
+  readonly made: Map<string, Pick<FormatCandidate<K>, 'kernel' | 'plain'> | null>
 }
 const known = new WeakMap<object, Map<string, readonly Stored<unknown>[]>>()
 
@@ -164,9 +165,9 @@ function climbed<K extends AutoSchedulable<K>>(
     if (seen.has(text)) return null
     seen.add(text)
     left--
-    const kernel = madeOf(stored, target, d, text)
-    const milliseconds = kernel && expected(kernel.compilation)
-    return kernel && milliseconds !== null ? { kernel, text, milliseconds, d } : null
+    const scheduled = madeOf(stored, target, d, text)
+    const milliseconds = scheduled && expected(scheduled.kernel.compilation)
+    return scheduled && milliseconds !== null ? { ...scheduled, text, milliseconds, d } : null
   }
   let best = look({})
   if (!best) return null
@@ -185,8 +186,8 @@ function climbed<K extends AutoSchedulable<K>>(
       }
     }
   }
-  const { kernel, text, milliseconds } = best
-  return { kernel, text, milliseconds }
+  const { kernel, plain, text, milliseconds } = best
+  return { kernel, plain, text, milliseconds }
 }
 
 function madeOf<K extends AutoSchedulable<K>>(
@@ -194,11 +195,11 @@ function madeOf<K extends AutoSchedulable<K>>(
   target: SketchTarget,
   d: Decisions,
   text: string,
-): K | null {
+): Pick<FormatCandidate<K>, 'kernel' | 'plain'> | null {
   const key = JSON.stringify([target, text])
   const before = made.get(key)
   if (before !== undefined) return before
-  const result = resultOrError(() => applySketch(kernel, target, new Decisions(d.values, true)))
+  const result = resultOrError(() => scheduleNests(kernel, target, new Decisions(d.values, true)))
   const taken = result instanceof SptError ? null : result
   if (made.size >= MOST_MADE) made.delete(made.keys().next().value!)
   made.set(key, taken)

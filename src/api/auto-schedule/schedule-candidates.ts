@@ -1,6 +1,5 @@
 /** Auto-scheduler: candidates for a kernel without a schedule (`sketch/index.ts`), compared by the cost model on bound data. */
 
-import { resultOrError, SptError } from '../../ast/diagnostics/diagnostic.ts'
 import type { CostModel } from '../../cost-model/learned/model.ts'
 import { installedPredictor } from '../../cost-model/predictor.ts'
 import type { Kernel1 } from '../../ir/coordinates/stage1.ts'
@@ -9,8 +8,8 @@ import { someStmt } from '../../ir/statements/tree.ts'
 import { sparseTensors } from '../../run/bind/binding-names.ts'
 import type { Compilation } from '../../run/compile/compile.ts'
 import type { Device } from '../../runtime/device.ts'
-import type { SketchDevice, SketchTarget } from '../../sketch/index.ts'
-import { applySketch, Decisions, formsOf, sketch } from '../../sketch/index.ts'
+import type { PlainNest, SketchDevice, SketchTarget } from '../../sketch/index.ts'
+import { Decisions, formsOf, scheduleNests, sketch } from '../../sketch/index.ts'
 import { storedElements, type Tensor } from '../../storage/tensor.ts'
 import { sizesOf } from '../inputs/bound-inputs.ts'
 import { type AutoSchedulable, formatCandidates, isUneven } from './format-candidates.ts'
@@ -54,12 +53,8 @@ const MOST_ELEMENTS = 1 << 20
 const isSoonKnown = (t: Tensor): boolean =>
   t.shape.length === 2 || (t.shape.length > 2 && storedElements(t) <= MOST_ELEMENTS)
 
-/** Maximum number of loop nests; formats with hundreds of parts are not auto-scheduled. */
-const MOST_NESTS = 64
-
-/** Returns true if a kernel has no steps on loops, and few enough loop nests to be auto-scheduled. */
-export const isUnscheduled = ({ onLoops, loops }: Compilation): boolean =>
-  !onLoops && loops.body.length <= MOST_NESTS
+/** Returns true if a kernel has no steps on loops, so that it is auto-scheduled. */
+export const isUnscheduled = ({ onLoops }: Compilation): boolean => !onLoops
 
 /** A candidate of the auto-scheduler: formats, and a partition of the loops. */
 export interface ScheduleCandidate<K> {
@@ -70,6 +65,8 @@ export interface ScheduleCandidate<K> {
   readonly milliseconds: number | null
   /** Chip of the cost model; `null` if `milliseconds` is `null`. */
   readonly costModel: string | null
+  /** Loop nests that have no legal schedule and run as by `parallel()`, with the reasons. */
+  readonly plain: readonly PlainNest[]
   /** Rule that selected the candidate without a comparison. */
   readonly reason?: string | undefined
 }
@@ -107,10 +104,14 @@ function* legalForms<K extends AutoSchedulable<K>>(
   kernel: K,
   target: SketchTarget,
 ): Generator<ScheduleCandidate<K>> {
-  for (const { forms, values: taken } of formsOf((d) => void sketch(kernel, target, d), MOST_FORMS)) {
-    const made = resultOrError(() => applySketch(kernel, target, new Decisions(taken, true)))
-    const text = forms.map((name) => `${name} = ${taken[name]}`).join(', ')
-    if (!(made instanceof SptError)) yield { kernel: made, text, milliseconds: null, costModel: null }
+  let isDefault = true
+  for (const { forms, values } of formsOf((d) => void sketch(kernel, target, d), MOST_FORMS)) {
+    const made = scheduleNests(kernel, target, new Decisions(values, true))
+    const text = forms.map((name) => `${name} = ${values[name]}`).join(', ')
+    // Another form is of no use if one of its nests is rejected.
+    if (isDefault || made.isComplete)
+      yield { kernel: made.kernel, plain: made.plain, text, milliseconds: null, costModel: null }
+    isDefault = false
   }
 }
 
@@ -146,7 +147,16 @@ export function fastestCandidates<K extends AutoSchedulable<K>>(
   const sizes = boundSizes(source, inputs)
   const plain = plainReason(on, kernel, new Map(Object.entries(sizes)), inputs.tensors)
   if (plain !== null)
-    return [{ kernel: kernel.parallel(), text: PLAIN, milliseconds: null, costModel: null, reason: plain }]
+    return [
+      {
+        kernel: kernel.parallel(),
+        text: PLAIN,
+        milliseconds: null,
+        costModel: null,
+        plain: [],
+        reason: plain,
+      },
+    ]
   const model = installedPredictor()?.selectionModel(kind, named) ?? null
   const sparse = sparseTensors(source, inputs.tensors)
   const isKnown = Object.values(sparse).some(isSoonKnown)

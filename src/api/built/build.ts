@@ -7,7 +7,7 @@ import type { Device } from '../../runtime/device.ts'
 import type { AutoSchedulable } from '../auto-schedule/format-candidates.ts'
 import { isUnscheduled, scheduleCandidates } from '../auto-schedule/schedule-candidates.ts'
 import { callerStatistics } from '../dispatch/input-facts.ts'
-import type { AnyKernel, Dispatch } from '../dispatch/schedules.ts'
+import { type AnyKernel, automaticSelection, type Dispatch } from '../dispatch/schedules.ts'
 import { checkSizes, isRecord } from '../inputs/argument-checks.ts'
 import { refuseStatistics } from '../inputs/bound-inputs.ts'
 import { Built } from './built.ts'
@@ -104,8 +104,9 @@ export async function buildDefault<K extends AnyKernel & AutoSchedulable<K>>(
   if (!isUnscheduled(kernel.compilation))
     return { kernel, built: new Built(device, { kind: 'fixed', code: await compile(kernel) }) }
   // On GPUs, candidates are compiled once sizes are known, because code for unknown sizes has a version per remainder.
-  const guess =
-    device.kind === 'cpu' || sizes ? scheduleCandidates(kernel, device.kind, sizes, 1)[0]?.kernel : undefined
+  const form =
+    device.kind === 'cpu' || sizes ? scheduleCandidates(kernel, device.kind, sizes, 1)[0] : undefined
+  const guess = form?.kernel
   // Lowering may reject the candidate, but accept the unscheduled kernel.
   const compiled = guess && (await valueOrError(() => compile(guess)))
   const early =
@@ -113,9 +114,12 @@ export async function buildDefault<K extends AnyKernel & AutoSchedulable<K>>(
       ? { kernel: guess, code: compiled }
       : { kernel, code: await compile(kernel) }
   // Lists and sets of formats are not inputs of the kernel as declared, on which candidates are compared.
-  if (sizes || bindPlan(kernel.compilation.kernel).operands.size > 0)
-    return { kernel: early.kernel, built: new Built(device, { kind: 'fixed', code: early.code }) }
   const { source } = kernel.compilation
+  if (sizes || bindPlan(kernel.compilation.kernel).operands.size > 0) {
+    const isNotable = form !== undefined && form.plain.length > 0 && early.kernel === guess
+    const selection = isNotable ? automaticSelection(form, source, []) : null
+    return { kernel: early.kernel, built: new Built(device, { kind: 'fixed', code: early.code }, selection) }
+  }
   const schedules = { kind: 'automatic', base: kernel, source, deterministic, ...early } as const
   return { kernel: early.kernel, built: new Built(device, schedules) }
 }

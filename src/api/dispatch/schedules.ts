@@ -63,9 +63,15 @@ export interface Dispatch extends DispatchCall {
   readonly isDefault?: boolean | undefined
 }
 
-/** Why the auto-scheduler selects a candidate, if it rejected others. */
+/** Why the auto-scheduler selects a candidate, if it rejected others or has no schedule for some loop nests. */
 export const automaticSelection = (
-  { text, reason, milliseconds, costModel }: Partial<ScheduleCandidate<unknown>> & Pick<Selection, 'text'>,
+  {
+    text,
+    reason,
+    milliseconds,
+    costModel,
+    plain = [],
+  }: Partial<ScheduleCandidate<unknown>> & Pick<Selection, 'text'>,
   { span }: Compilation['source'],
   rejectedBranches: readonly string[],
 ): Selection => ({
@@ -80,8 +86,12 @@ export const automaticSelection = (
   costModel: costModel ?? null,
   values: {},
   span: span ?? { source: '', start: 0, end: 0 },
-  rejectedBranches,
+  rejectedBranches: [...rejectedBranches, ...plainTexts(plain)],
 })
+
+/** The loop nests without a legal schedule, each with the reason. */
+export const plainTexts = (plain: ScheduleCandidate<unknown>['plain']): readonly string[] =>
+  plain.map(({ nest, reason }) => `${nest} has no schedule: ${reason}`)
 
 /** The selection with the schedules that failed before; `null` for the auto-scheduler if none failed. */
 export function withRejected(

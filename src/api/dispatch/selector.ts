@@ -118,7 +118,8 @@ export class Selector {
     const declared = ordered.find((f) => keepsDeclaredFormats(base, f))
     const best = new Set([ordered[0], declared].flatMap((f) => f ?? []))
     return [...best].map((form) => {
-      const selection = rejected.length > 0 ? automaticSelection(form, source, rejected) : null
+      const isNotable = rejected.length > 0 || form.plain.length > 0
+      const selection = isNotable ? automaticSelection(form, source, rejected) : null
       return this.#family.candidate(form.kernel, selection, form.text, () => this.#facts().inputs)
     })
   }

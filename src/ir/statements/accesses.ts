@@ -3,7 +3,7 @@ import type { Expr, Load } from '../expressions/expr.ts'
 import { readsMemory, walkExpr } from '../expressions/expr-tree.ts'
 import { memoize } from '../memoize.ts'
 import type { Buffer, For, Stmt, Store } from './loops.ts'
-import { type Body, exprsOf, piecesOf, walkStmts } from './tree.ts'
+import { type Body, bodiesOf, exprsOf, piecesOf, walkStmts } from './tree.ts'
 
 /**
  * True for buffers that no kernel writes: inputs and the arrays of axes. A register that holds a position is written.
@@ -85,9 +85,19 @@ export const readsOf = (body: Body): ReadonlySet<string> => buffersIn(body, 'rea
 export const writesOf = (body: Body): ReadonlySet<string> => buffersIn(body, 'write')
 
 function buffersIn(body: Body, mode: BufferAccess['mode']): ReadonlySet<string> {
+  if (body.length === 1) return buffersInside(body[0]!)[mode]
   const out = new Set<string>()
-  walkStmts(body, (s) => {
-    for (const access of accessesOfStatement(s)) if (access.mode === mode) out.add(access.buffer)
-  })
+  for (const s of body) for (const buffer of buffersInside(s)[mode]) out.add(buffer)
   return out
 }
+
+/** Names of the buffers that a statement and those nested in it read or write. */
+const buffersInside = memoize((s: Stmt): Readonly<Record<BufferAccess['mode'], ReadonlySet<string>>> => {
+  const out = { read: new Set<string>(), write: new Set<string>() }
+  for (const access of accessesOfStatement(s)) out[access.mode].add(access.buffer)
+  for (const body of bodiesOf(s))
+    for (const inner of body)
+      for (const mode of ['read', 'write'] as const)
+        for (const buffer of buffersInside(inner)[mode]) out[mode].add(buffer)
+  return out
+})

@@ -3,6 +3,7 @@
 import { cast, type Expr, int, type Load } from '../expressions/expr.ts'
 import { freeVars, mentions, mentionsSome, readsSome, substitute } from '../expressions/expr-tree.ts'
 import { boundIndex } from '../instructions/hardware-axes.ts'
+import { memoize } from '../memoize.ts'
 import { initialValue, widen } from '../values/monoid.ts'
 import { writesOf } from './accesses.ts'
 import type { For, Reduce, Stmt } from './loops.ts'
@@ -16,7 +17,10 @@ export interface ReductionPath {
 }
 
 /** All reductions inside; for targets in global buffers the path begins at the top. */
-export function reductionsOf(body: Body): readonly ReductionPath[] {
+export const reductionsOf = (body: Body): readonly ReductionPath[] =>
+  body.some((s) => s.kind === 'alloc') ? findReductions(body) : body.flatMap(reductionsInside)
+
+function findReductions(body: Body): readonly ReductionPath[] {
   const out: ReductionPath[] = []
   const visit = (list: Body, path: readonly For[], scope: ReadonlyMap<string, number>): void => {
     let allocs = scope
@@ -33,6 +37,8 @@ export function reductionsOf(body: Body): readonly ReductionPath[] {
   visit(body, [], new Map())
   return out
 }
+
+const reductionsInside = memoize((s: Stmt): readonly ReductionPath[] => findReductions([s]))
 
 /**
  * True if iterations combine into the same elements. A copy that is filled within a reduction has reduction

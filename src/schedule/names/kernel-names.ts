@@ -68,6 +68,17 @@ export class KernelNames {
     return k
   }
 
+  /** Returns whether a loop has this user's name. */
+  hasLoop(name: string): boolean {
+    return (this.#nests.get(name)?.size ?? 0) > 0
+  }
+
+  /** Returns whether several loops have this user's name. */
+  isShared(name: string): boolean {
+    const nests = [...(this.#nests.get(name) ?? [])]
+    return nests.length > 1 || nests.some((s) => definitionsIn(s).named.get(name)!.length > 1)
+  }
+
   /** Returns the statements of the body with a loop of this user's name, in order. */
   nestsWith(name: string): readonly Stmt[] {
     const nests = this.#nests.get(name)

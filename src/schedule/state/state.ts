@@ -11,6 +11,7 @@ import { resultOrError, SptError } from '../../ast/diagnostics/diagnostic.ts'
 import { int } from '../../ir/expressions/expr.ts'
 import { substitute } from '../../ir/expressions/expr-tree.ts'
 import { replaceAt } from '../../ir/lists.ts'
+import { findLoop } from '../../ir/statements/definitions.ts'
 import type { Buffer, Fact, For, Kernel2, Stmt } from '../../ir/statements/loops.ts'
 import { distributeConditions } from '../legality/loop-dependence.ts'
 import { checkParallel } from '../legality/parallel-legality.ts'
@@ -100,25 +101,26 @@ export function apply(state: ScheduleState, step: LoopStep): ScheduleState {
     throw new SptError(
       e.diagnostics.map((d) => ({
         ...d,
-        message: `${d.message} (step ${number}: ${printStep(step, namesFor(state.kernel))})`,
+        message: `${d.message} (step ${number}: ${printStep(step, namesFor(state))})`,
       })),
     )
   }
 }
 
-function namesFor(kernel: Kernel2): (variable: string) => string {
-  let names: ReadonlyMap<string, string> | undefined
-  return (variable) => {
-    names ??= loopNames(kernel.body)
-    return names.get(variable) ?? variable
+/** Returns the current name of a loop by its variable; `nest.name` if several loops have the name. */
+const namesFor =
+  ({ kernel, consumed, names }: ScheduleState) =>
+  (variable: string): string => {
+    const loop = findLoop(kernel.body, variable)?.loop
+    if (!loop) return variable
+    const isShared = names.follow(kernel, consumed).isShared(loop.name)
+    return isShared ? `${loop.nest}.${loop.name}` : loop.name
   }
-}
 
 /** Returns the applied steps as `.spt` text. */
 export function printTrace(state: ScheduleState): readonly string[] {
   const out: string[] = []
-  for (let s = state; s instanceof Stepped; s = s.before)
-    out.push(printStep(s.step, namesFor(s.before.kernel)))
+  for (let s = state; s instanceof Stepped; s = s.before) out.push(printStep(s.step, namesFor(s.before)))
   return out.reverse()
 }
 

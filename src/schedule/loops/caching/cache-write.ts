@@ -177,7 +177,8 @@ function usedOnlyIn(cx: Context, buffer: Buffer, loop: For): boolean {
   // The host reads counts after the run.
   if (capacityCounts(cx.kernel).includes(buffer.name)) return false
   const inside = accessesOf(loop.body).filter((a) => a.buffer === buffer.name).length
-  return accessesOf(cx.kernel.body).filter((a) => a.buffer === buffer.name).length === inside
+  const only = new Set([buffer.name])
+  return accessesOf(cx.kernel.body, only).length === inside
 }
 
 function completeIn(cx: Context, at: LoopLocation, buffers: readonly Buffer[]): boolean {
