@@ -14,7 +14,7 @@ const RESERVED = new Set('let if else iterate as and or not true false inf nan'.
 const WORDS =
   'a b i j A B x1 _ in out size map by at to over fill axis buffer kernel split bind use unordered letter iffy ' +
   'asx andor informal nano notes format from inverse combine identity accumulate local S R after part where ' +
-  'partition bucket sort within define extends length into full compact each merge parts of real list set value count for padded with mask'
+  'partition bucket sort within define extends length into full compact each merge parts of real list set value count for padded with mask call repeat'
 const name = fc.oneof(
   { weight: 4, arbitrary: fc.constantFrom(...WORDS.split(' ')) },
   { weight: 1, arbitrary: fc.stringMatching(/^[A-Za-z_][A-Za-z0-9_]{0,8}$/).filter((s) => !RESERVED.has(s)) },
@@ -290,6 +290,26 @@ const param: Arb<ast.Param> = fc
 const define: Arb<ast.Define> = fc
   .record({ name: ident, params: idents(0), value: expr })
   .map((d) => ({ kind: 'define', ...d, span }))
+const kernelCall: Arb<ast.KernelCall> = fc
+  .record({
+    results: idents(0),
+    kernel: ident,
+    types: fc.array(typeName, { maxLength: 2 }),
+    args: fc.constant(null).chain(() => namedArgs),
+    label: fc.option(ident),
+  })
+  .map((c) => ({ kind: 'kernel_call', ...c, span }))
+const copies: Arb<ast.Copies> = fc
+  .record({
+    count: fc
+      .integer({ min: 1, max: 1000 })
+      .map((value) => ({ kind: 'number' as const, value, float: false, span })),
+    index: ident,
+    members: fc
+      .array(fc.oneof<Arb<ast.Member>[]>(axis, buffer, kernelCall, iterate), { maxLength: 3 })
+      .chain((list) => dressed(list, stmtPlace)),
+  })
+  .map((c) => ({ kind: 'copies', ...c, span }))
 /** `f16 or bf16, f32` in the head of a kernel or schedule. */
 const typeChoices: Arb<ast.TypeName[][]> = rarely(
   fc.array(fc.array(typeName, { minLength: 1, maxLength: 2 }), { minLength: 1, maxLength: 2 }),
@@ -308,7 +328,7 @@ const kernel: Arb<ast.Kernel> = fc
     params: fc.array(param, { maxLength: 3 }),
     base,
     members: fc
-      .array(fc.oneof<Arb<ast.Member>[]>(axis, buffer, define, iterate), { maxLength: 4 })
+      .array(fc.oneof<Arb<ast.Member>[]>(axis, buffer, define, iterate, kernelCall, copies), { maxLength: 4 })
       .chain((list) => dressed(list, stmtPlace)),
   })
   .map((k) => ({ kind: 'kernel', ...k, span }))

@@ -74,6 +74,11 @@ interface Binary extends Node {
   readonly a: Expr
   readonly b: Expr
 }
+/** `value`, by position, or `name = value`; named arguments come last. */
+export interface NamedArg extends Node {
+  readonly name: Ident | null
+  readonly value: Expr
+}
 /** `d...`: all elements of a list. Only in calls and maps of formats. */
 export interface Spread extends Node {
   readonly kind: 'spread'

@@ -2,7 +2,7 @@
 import type { Span } from '../diagnostics/diagnostic.ts'
 import type { AxisDef } from './axis-kinds.ts'
 import type { Ident, Item, Node, Trivia, TypeName } from './nodes-base.ts'
-import type { Access, Element, Expr, For } from './nodes-exprs.ts'
+import type { Access, Element, Expr, For, NamedArg, NumberLit } from './nodes-exprs.ts'
 
 export type { AxisDef, AxisDefOf } from './axis-kinds.ts'
 
@@ -20,7 +20,7 @@ export interface Kernel extends Item {
   /** In source order. */
   readonly members: readonly Member[]
 }
-export type Member = AxisDecl | BufferDecl | Define | Iterate
+export type Member = AxisDecl | BufferDecl | Define | Iterate | KernelCall | Copies
 
 /** `T: f32 or f16`. */
 export interface TypeParam extends Node {
@@ -46,6 +46,28 @@ export interface Define extends Item {
   readonly name: Ident
   readonly params: readonly Ident[]
   readonly value: Expr
+}
+
+/**
+ * `call (S, T) = scores<f16>(A, H, heads = 4) as first`: a call of a kernel, with its outputs on the left; elaboration
+ * replaces it by the members of that kernel. Arguments without a name are its inputs, in order.
+ */
+export interface KernelCall extends Item {
+  readonly kind: 'kernel_call'
+  readonly results: readonly Ident[]
+  readonly kernel: Ident
+  readonly types: readonly Ident[]
+  readonly args: readonly NamedArg[]
+  /** The prefix of the names of the callee's members in the kernel. */
+  readonly label: Ident | null
+}
+
+/** `repeat 12 as l { members }`: copies of members, in which `l` is 1, 2, … and names declared there end in `_1`, `_2`, … */
+export interface Copies extends Item {
+  readonly kind: 'copies'
+  readonly count: NumberLit
+  readonly index: Ident
+  readonly members: readonly Member[]
 }
 
 export const AXIS_CLAIMS = ['full', 'compact'] as const

@@ -1,6 +1,6 @@
 /** Schedules and their steps: the part of the AST that describes the execution of kernels (`nodes.ts` has the rest). */
 import type { Ident, Item, Node, Path, TypeName } from './nodes-base.ts'
-import type { AsPart, Expr, NumberLit } from './nodes-exprs.ts'
+import type { AsPart, Expr, NamedArg, NumberLit } from './nodes-exprs.ts'
 import type { Width } from './nodes-formats.ts'
 import type { Instance } from './nodes-instr.ts'
 
@@ -198,12 +198,6 @@ export interface ScheduleCall extends Item {
   readonly schedule: Ident
   readonly args: readonly NamedArg[]
 }
-/** `value`, by position, or `name = value`; named arguments come last. */
-export interface NamedArg extends Node {
-  readonly name: Ident | null
-  readonly value: Expr
-}
-
 // Spaces of schedules: alternatives of formats, schedules and groups of steps, and integer decisions with
 // conditions.
 

@@ -1,5 +1,6 @@
 /** Kernels, statements and expressions: parse actions for the grammar. */
 import type { IterationNode, Node } from 'ohm-js'
+import { failAt } from '../diagnostics/diagnostic.ts'
 import { type Span, spanAt } from '../diagnostics/span.ts'
 import * as ast from '../nodes/nodes.ts'
 import { axisDef } from './axisdef.ts'
@@ -92,6 +93,17 @@ function checkKernel({ typeParams, params, base, members }: ast.Kernel): void {
     if (m.kind === 'buffer') for (const t of [m.type, m.accumulate]) if (t) typeName(t, types)
 }
 
+/** Most copies of members: enough for the layers of any model, and elaborated in seconds. */
+const MOST_COPIES = 1000
+
+function checkCopies({ count }: ast.Copies): void {
+  if (count.float || count.value < 1 || count.value > MOST_COPIES)
+    failAt('parse/copies', count.span, {
+      message: 'members are repeated a fixed number of times',
+      expected: `an integer from 1 to ${MOST_COPIES}`,
+    })
+}
+
 export const kernels: Actions = {
   Kernel: checked(
     line<ast.Kernel>('kernel', '', 'name', 'typeParams*', 'params', 'base', '{members}'),
@@ -102,6 +114,10 @@ export const kernels: Actions = {
   Extends: part<ast.BaseKernel>(null, '', 'name', 'types*'),
   Param: part<ast.Param>(null, 'name', '', 'type'),
   Define: line<ast.Define>('define', '', 'name', '', 'params', '', '', 'value'),
+  KernelCall: line<ast.KernelCall>('kernel_call', '', 'results*', 'kernel', 'types*', 'args', '', 'label'),
+  CallResults_several: (names, _) => get(names),
+  CallResults_one: (name, _) => [get(name)],
+  Copies: checked(line<ast.Copies>('copies', '', 'count', '', 'index', '{members}'), checkCopies),
   Member(node, _) {
     const member = get<ast.Member>(node)
     if (member.kind === 'axis') checkKernelAxis(member)

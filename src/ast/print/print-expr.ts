@@ -190,6 +190,12 @@ const resultsDoc = (results: readonly ast.Ident[]): Doc =>
   results.length === 0 ? '' : [' -> ', tuple(names(results))]
 
 /** `name(args) -> (results)`, after `use` */
+/** `name = value`, or `value`. */
+export const namedArgDoc = ({ name, value }: ast.NamedArg): Doc => [
+  name ? `${name.name} = ` : '',
+  exprDoc(value),
+]
+
 export const callDoc = ({
   schedule,
   args,

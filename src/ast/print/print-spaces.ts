@@ -9,6 +9,7 @@ import {
   callDoc,
   exprDoc,
   kernelText,
+  namedArgDoc,
   optional,
   partsDoc,
   scheduleHead,
@@ -133,6 +134,5 @@ function printOrigin(p: Printer, { trivia, name, status, fields }: ast.Origin): 
 }
 
 function namedCallDoc({ schedule, args }: ast.ScheduleCall): Doc {
-  const list = args.map((a): Doc => [a.name ? `${a.name.name} = ` : '', exprDoc(a.value)])
-  return [schedule.name, optional(list)]
+  return [schedule.name, optional(args.map(namedArgDoc))]
 }

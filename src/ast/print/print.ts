@@ -16,6 +16,7 @@ import {
   exprDoc,
   functionHead,
   maxLength,
+  namedArgDoc,
   names,
   partsDoc,
   primaryDoc,
@@ -98,8 +99,23 @@ function printMembers(p: Printer, list: readonly ast.Member[]): void {
     if (m.kind === 'iterate') printStatement(p, m)
     else if (m.kind === 'define')
       p.item(m.trivia, [`define ${m.name.name}(${names(m.params).join(', ')}) = `, exprDoc(m.value)])
+    else if (m.kind === 'kernel_call') p.item(m.trivia, callStatementDoc(m))
+    else if (m.kind === 'copies')
+      p.block(m.trivia, `repeat ${m.count.value} as ${m.index.name}`, () => printMembers(p, m.members))
     else if (m.kind === 'axis') p.item(m.trivia, axisDoc(m, alignedPeers(list, k)))
     else p.item(m.trivia, bufferDoc(m, alignedPeers(list, k)))
+}
+
+function callStatementDoc(c: ast.KernelCall): Doc {
+  const results = names(c.results)
+  const left = results.length === 0 ? '' : [results.length > 1 ? tuple(results) : results[0]!, ' = ']
+  const head = `${c.kernel.name}${typeList(names(c.types))}(`
+  return [
+    'call ',
+    left,
+    bracketList(head, c.args.map(namedArgDoc), ')'),
+    c.label ? ` as ${c.label.name}` : '',
+  ]
 }
 
 const bufferHead = (b: ast.BufferDecl): string => `${b.name.name}:`

@@ -1,6 +1,6 @@
 /**
- * Monomorphisation: kernels with type parameters, with definitions, or that extend other kernels are replaced by plain
- * kernels, with schedules of their own. Later stages receive plain kernels only.
+ * Monomorphisation: kernels with type parameters, with definitions, with calls, or that extend other kernels are replaced
+ * by plain kernels, with schedules of their own. Later stages receive plain kernels only.
  */
 import { type Program, type Scope, scopeOf } from '../../ast/imports/linked-program.ts'
 import { lazy } from '../../ast/lazy.ts'
@@ -9,6 +9,7 @@ import { getOrAdd } from '../../ir/memoize.ts'
 import { errorCount, report } from '../diagnostics.ts'
 import { declarationIn } from '../formats/format-uses.ts'
 import { filled, type Values } from '../instructions/instances.ts'
+import { type ExpandedCall, type FindCallee, hasCalls, withCalls } from './kernel-calls.ts'
 import { isDefine, mergedDefinitions, withDefinitions } from './kernel-definitions.ts'
 import { checkTypeParameters, checkTypes, firstTypes } from './kernel-types.ts'
 
@@ -48,10 +49,14 @@ interface Instance {
   readonly members: readonly Ast.Member[]
   readonly definitions: readonly Ast.Define[]
   readonly kernel: Ast.Kernel
+  readonly calls: readonly ExpandedCall[]
 }
 
+const isStatement = (m: Ast.Member): boolean =>
+  m.kind === 'iterate' || m.kind === 'kernel_call' || m.kind === 'copies'
+
 const isPlain = (k: Ast.Kernel): boolean =>
-  k.typeParams.length === 0 && k.base === null && !k.members.some(isDefine)
+  k.typeParams.length === 0 && k.base === null && !k.members.some(isDefine) && !hasCalls(k)
 
 /** The instances of a program's kernels. Reports errors in heads of kernels and schedules. */
 export function instantiateKernels(program: Program): Instances {
@@ -114,20 +119,28 @@ class Instantiation {
   #make(decl: Ast.Kernel, types: readonly string[], open: readonly Ast.Kernel[]): Instance | null {
     const values = new Map(decl.typeParams.map((p, k) => [p.name.name, types[k]!])) as Values
     if (isPlain(decl))
-      return { origin: decl, values, base: null, members: decl.members, definitions: [], kernel: decl }
+      return {
+        origin: decl,
+        values,
+        base: null,
+        members: decl.members,
+        definitions: [],
+        kernel: decl,
+        calls: [],
+      }
     const own = filled(decl, values)
     const base = own.base && this.#base(own, own.base, open)
     if (own.base && !base) return null
     const inherited = base?.members ?? []
     const members = [
-      ...inherited.filter((m) => m.kind !== 'iterate'),
+      ...inherited.filter((m) => !isStatement(m)),
       ...own.members.filter((m) => !isDefine(m)),
-      ...inherited.filter((m) => m.kind === 'iterate'),
+      ...inherited.filter(isStatement),
     ]
     const before = errorCount()
     const definitions = mergedDefinitions(own, base?.definitions ?? null)
     const params = [...(base?.kernel.params ?? []), ...decl.params.map((p) => filled(p, values))]
-    const kernel: Ast.Kernel = {
+    const called: Ast.Kernel = {
       ...own,
       name: { ...decl.name, name: instanceName(decl.name.name, types) },
       typeParams: [],
@@ -135,19 +148,51 @@ class Instantiation {
       base: null,
       members: withDefinitions(members, definitions, params),
     }
+    const expanded =
+      hasCalls(called) && errorCount() === before ? withCalls(called, this.#callees(open)) : null
     if (errorCount() > before) return null
-    return { origin: decl, values, base, members, definitions, kernel }
+    const kernel = expanded ? { ...called, members: expanded.members } : called
+    return { origin: decl, values, base, members, definitions, kernel, calls: expanded?.calls ?? [] }
   }
 
-  #base(own: Ast.Kernel, base: Ast.BaseKernel, open: readonly Ast.Kernel[]): Instance | null {
-    const scope = scopeOf(this.program, own)
-    const { name, span } = base.name
-    const decl = declarationIn(scope.kernels, base.name, scope, () => ({
+  /** Finds kernels by the names of the file that contains a call. */
+  #callees(open: readonly Ast.Kernel[]): FindCallee {
+    const scopeAt = ({ span }: Ast.Ident): Scope => this.program.scopes.get(span.source) ?? this.program
+    return {
+      isKernel: (name) => scopeAt(name).kernels.has(name.name),
+      kernel: (name, types, passed) => {
+        const decl = this.#kernelNamed(name, scopeAt(name))
+        if (!decl) return null
+        if (open.includes(decl))
+          return report('check/kernel-cycle', name.span, {
+            message: `kernel ${decl.name.name} calls itself`,
+            labels: open.slice(1).map((k) => ({ span: k.name.span, text: `through kernel ${k.name.name}` })),
+            hint: 'remove this call, or another call of the cycle',
+          })
+        const given = types.length > 0 ? types.map((t) => t.name) : typesFor(decl, passed)
+        const fits = checkTypes(
+          types.map((t) => [t]),
+          decl,
+          name.span,
+        )
+        return fits ? (this.#instance(decl, given, open)?.kernel ?? null) : null
+      },
+    }
+  }
+
+  #kernelNamed(id: Ast.Ident, scope: Scope): Ast.Kernel | null {
+    const { name, span } = id
+    return declarationIn(scope.kernels, id, scope, () => ({
       code: 'check/unknown-kernel',
       message: `there is no kernel ${name}`,
       span,
       lookup: { name, candidates: [...scope.kernels.keys()] },
     }))
+  }
+
+  #base(own: Ast.Kernel, base: Ast.BaseKernel, open: readonly Ast.Kernel[]): Instance | null {
+    const { name, span } = base.name
+    const decl = this.#kernelNamed(base.name, scopeOf(this.program, own))
     if (!decl) return null
     if (open.includes(decl))
       return report('check/kernel-cycle', span, {
@@ -229,6 +274,18 @@ class Instantiation {
     if (extended) this.#extended.set(copy as Ast.Dispatch, this.#copy(extended, of, instance))
     return copy
   }
+}
+
+/** The types of the first buffers that have the type parameters, where an instance accepts them. */
+function typesFor(decl: Ast.Kernel, passed: readonly Ast.BufferDecl[]): readonly string[] {
+  const ins = decl.members.filter(
+    (m) => m.kind === 'buffer' && (m.role.name === 'in' || m.role.name === 'inout'),
+  )
+  return decl.typeParams.map((p) => {
+    const at = ins.findIndex((m) => m.kind === 'buffer' && m.type.name === p.name.name)
+    const type = passed[at]?.type.name
+    return p.types.find((t) => t.name === type)?.name ?? p.types[0]!.name
+  })
 }
 
 const allTypes = (k: Ast.Kernel): readonly (readonly string[])[] =>

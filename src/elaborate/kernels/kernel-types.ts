@@ -12,7 +12,10 @@ export const firstTypes = (k: Ast.Kernel): readonly string[] => k.typeParams.map
 /** True if each type parameter is used, under a name without another meaning, and lists each type once. */
 export function checkTypeParameters(decl: Ast.Kernel): boolean {
   const before = errorCount()
-  const names = [...decl.params.map((p) => p.name), ...decl.members.map((m) => m.name)].map((n) => n.name)
+  const names = [
+    ...decl.params.map((p) => p.name),
+    ...decl.members.flatMap((m) => ('name' in m ? m.name : [])),
+  ].map((n) => n.name)
   for (const [k, { name, types }] of decl.typeParams.entries()) {
     for (const { span, name: type } of types.filter((t, n) => types.findIndex((x) => x.name === t.name) < n))
       report('check/duplicate', span, {

@@ -1,0 +1,82 @@
+/**
+ * Versions of buffers (static single assignment). A call that assigns a buffer with a value makes a new version of the
+ * buffer, so that the operands of earlier statements keep their values.
+ */
+import { copyIteration } from '../../ast/nodes/copy-iteration.ts'
+import type * as Ast from '../../ast/nodes/nodes.ts'
+import { mapSyntax, walkSyntax } from '../../ast/nodes/walk.ts'
+
+type Names = ReadonlyMap<string, string>
+
+export class BufferVersions {
+  readonly #versions = new Map<string, readonly string[]>()
+  /** Buffers and versions with a value: inputs, and targets of statements. */
+  readonly #written = new Set<string>()
+
+  /** The latest version of a buffer. */
+  latest(name: string): string {
+    return this.#versions.get(name)?.at(-1) ?? name
+  }
+
+  hasValue(name: string): boolean {
+    return this.#written.has(name)
+  }
+
+  write(name: string): void {
+    this.#written.add(name)
+  }
+
+  /** Adds a version, whose name `unused` makes from `NAME_2`, `NAME_3`, …. */
+  add(name: string, unused: (name: string) => string): string {
+    const before = this.#versions.get(name) ?? []
+    const version = unused(`${name}_${before.length + 2}`)
+    this.#versions.set(name, [...before, version])
+    return version
+  }
+
+  /** A statement over the latest versions, whose targets have values from now on. */
+  statement(s: Ast.Iterate): Ast.Iterate {
+    const latest = new Map([...this.#versions.keys()].map((name) => [name, this.latest(name)]))
+    const own = latest.size === 0 ? s : withBuffers(s, latest)
+    walkSyntax(own, (node, key) => {
+      if (node.kind === 'access' && key === 'targets') this.write((node as Ast.Access).buffer.name)
+    })
+    return own
+  }
+
+  /**
+   * The members after the last statement: the last version of a buffer and the buffer exchange names. An `inout` buffer
+   * is the first version, and receives a copy of the last version. `names` has the exchanged names.
+   */
+  settle(
+    members: readonly Ast.Member[],
+    unused: (name: string) => string,
+  ): { readonly members: readonly Ast.Member[]; readonly names: Names } {
+    const buffers = new Map(members.flatMap((m) => (m.kind === 'buffer' ? [[m.name.name, m]] : [])))
+    const names = new Map<string, string>()
+    const copies: Ast.Member[] = []
+    for (const name of this.#versions.keys()) {
+      const [buffer, last] = [buffers.get(name)!, this.latest(name)]
+      if (buffer.role.name === 'inout') copies.push(copyIteration(unused(`${name}_result`), buffer, last))
+      else names.set(name, last).set(last, name)
+    }
+    const named = (m: Ast.Member): Ast.Member => {
+      if (names.size === 0) return m
+      const own = withBuffers(m, names)
+      return own.kind === 'buffer' ? { ...own, role: buffers.get(own.name.name)!.role } : own
+    }
+    return { members: [...members.map(named), ...copies], names }
+  }
+}
+
+function withBuffers<T extends Ast.Member>(m: T, names: ReadonlyMap<string, string>): T {
+  const renamed = (id: Ast.Ident): Ast.Ident => ({ ...id, name: names.get(id.name) ?? id.name })
+  if (m.kind === 'buffer') return { ...m, name: renamed(m.name) }
+  if (m.kind !== 'iterate') return m
+  const replace = (node: object): unknown => {
+    const access = node as Ast.Access
+    if (access.kind !== 'access') return undefined
+    return { ...access, buffer: renamed(access.buffer), index: mapSyntax(access.index, replace) }
+  }
+  return mapSyntax(m, replace)
+}

@@ -1,0 +1,140 @@
+/** Unification of a callee's axes and sizes with the caller's, through the buffers that a call passes. */
+import type { Span } from '../../ast/diagnostics/diagnostic.ts'
+import { levelProperties, operandsOf } from '../../ast/nodes/axis-kinds.ts'
+import type * as Ast from '../../ast/nodes/nodes.ts'
+import { quantity } from '../../ast/parse/checks.ts'
+import { printExpr } from '../../ast/print/print.ts'
+import { report } from '../diagnostics.ts'
+import { filled } from '../instructions/instances.ts'
+
+export type Axes = ReadonlyMap<string, Ast.AxisDecl>
+
+export const axesOf = (members: readonly Ast.Member[]): Axes =>
+  new Map(members.flatMap((m) => (m.kind === 'axis' ? [[m.name.name, m]] : [])))
+
+export class Unification {
+  /** The caller's axis of an axis of the callee. */
+  readonly axes = new Map<string, string>()
+  readonly #axes: Axes
+  /** Extents that must be equal after the sizes are known. */
+  readonly #equations: { readonly own: Ast.Expr; readonly other: Ast.Expr; readonly at: Span }[] = []
+
+  /** @param values the caller's expressions for parameters of the callee; sizes are added */
+  constructor(
+    private readonly callee: Ast.Kernel,
+    private readonly callerAxes: Axes,
+    readonly values: Map<string, Ast.Expr>,
+  ) {
+    this.#axes = axesOf(callee.members)
+  }
+
+  /** Passes a buffer of the caller for a buffer of the callee. Reports the first difference, and returns false. */
+  pass(own: Ast.BufferDecl, other: Ast.BufferDecl, at: Span): boolean {
+    const difference =
+      own.axes.length !== other.axes.length
+        ? `${other.name.name} has ${quantity(other.axes.length, 'dimension')}, and ${own.name.name} has ${own.axes.length}`
+        : own.type.name !== other.type.name
+          ? `${other.name.name} is ${other.type.name}, and ${own.name.name} is ${own.type.name}`
+          : own.axes.map((x, k) => this.#unify(x.name, other.axes[k]!.name, at)).find((d) => d !== null)
+    if (!difference) return true
+    report('check/call', at, {
+      message: `${other.name.name} cannot be passed for ${own.name.name} of kernel ${this.callee.name.name}: ${difference}`,
+      labels: [
+        { span: own.span, text: `${own.name.name} is declared here` },
+        { span: other.span, text: `${other.name.name} is declared here` },
+      ],
+      expected: `a buffer like ${own.type.name}[${own.axes.map((x) => this.#describe(x.name)).join(', ')}]`,
+    })
+    return false
+  }
+
+  #describe(axis: string): string {
+    const decl = this.#axes.get(axis)
+    return decl ? `${axis}: ${decl.def.kind}` : axis
+  }
+
+  /** Makes an axis of the callee an axis of the caller. Returns the difference of unequal axes. */
+  #unify(own: string, other: string, at: Span): string | null {
+    const known = this.axes.get(own)
+    if (known === other) return null
+    const [a, b] = [this.#axes.get(own), this.callerAxes.get(other)]
+    // Missing axes are reported where buffers are declared.
+    if (!a || !b) return null
+    const isRoot = ({ def }: Ast.AxisDecl): boolean =>
+      levelProperties(def.kind)?.stores === 'all' && 'parent' in def && def.parent === null
+    if (known !== undefined && !(isRoot(a) && isRoot(b)))
+      return `axis ${own} is ${known} through another argument, and ${other} here`
+    if (known === undefined) this.axes.set(own, other)
+    return this.#alike(a, b, at)
+  }
+
+  #alike(a: Ast.AxisDecl, b: Ast.AxisDecl, at: Span): string | null {
+    const both = `the axes ${b.name.name} and ${a.name.name}`
+    if (a.def.kind !== b.def.kind)
+      return `axis ${b.name.name} is ${b.def.kind}, and axis ${a.name.name} is ${a.def.kind}`
+    for (const flag of ['ordered', 'unique'] as const)
+      if (flagOf(a, flag) !== flagOf(b, flag)) return `only one of ${both} has ${flag} coordinates`
+    const others = operandsOf(b.def)
+    for (const [k, { kind, value }] of operandsOf(a.def).entries()) {
+      const other = others[k]!
+      if (kind === 'size') this.#equate(value, other.value as Ast.Expr, at)
+      else if (kind !== 'buffer') {
+        const [owns, theirs] = [listOf(value), listOf(other.value)]
+        if (owns.length !== theirs.length) return `only one of ${both} has a parent`
+        for (const [n, id] of owns.entries()) {
+          const difference = this.#unify(id.name, theirs[n]!.name, at)
+          if (difference) return difference
+        }
+      }
+    }
+    return null
+  }
+
+  /** An extent of the callee is an extent of the caller: a size that is unknown becomes the caller's expression. */
+  #equate(own: Ast.Expr, other: Ast.Expr, at: Span): void {
+    if (own.kind === 'name' && !this.values.has(own.name)) this.values.set(own.name, other)
+    else this.#equations.push({ own, other, at })
+  }
+
+  /** Checks that the parameters are known and that extents agree. Reports errors at `span` and at the arguments. */
+  settle(span: Span): boolean {
+    const { name } = this.callee.name
+    const open = this.callee.params.filter((p) => !this.values.has(p.name.name))
+    for (const p of open)
+      report('check/call', span, {
+        message: `${p.name.name} of kernel ${name} does not follow from the arguments`,
+        labels: [{ span: p.span, text: 'declared here' }],
+        hint: `write \`${p.name.name} = …\` among the arguments of a \`call\``,
+      })
+    if (open.length > 0) return false
+    const different = this.#equations.filter(
+      ({ own, other }) => text(filled(own, this.values)) !== text(other),
+    )
+    for (const { own, other, at } of different)
+      report('check/call', at, {
+        message: `an extent is ${text(other)} here, and ${printExpr(own)} of kernel ${name} is ${text(filled(own, this.values))}`,
+        labels: [{ span: own.span, text: `${printExpr(own)} is an extent here` }],
+        hint: 'pass buffers with equal extents',
+      })
+    return different.length === 0
+  }
+}
+
+const flagOf = ({ def }: Ast.AxisDecl, flag: 'ordered' | 'unique'): boolean =>
+  !(flag in def) || def[flag as never]
+const listOf = (names: unknown): readonly Ast.Ident[] =>
+  names === null ? [] : ([names].flat() as Ast.Ident[])
+
+/** The text of an extent, in which arithmetic of numbers is evaluated. */
+function text(e: Ast.Expr): string {
+  const value = numberOf(e)
+  return value === null ? printExpr(e) : String(value)
+}
+
+function numberOf(e: Ast.Expr): number | null {
+  if (e.kind === 'number') return e.value
+  if (e.kind !== 'binary') return null
+  const [a, b] = [numberOf(e.a), numberOf(e.b)]
+  if (a === null || b === null) return null
+  return e.op === 'mul' ? a * b : e.op === 'add' ? a + b : e.op === 'sub' ? a - b : null
+}

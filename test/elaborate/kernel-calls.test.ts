@@ -1,0 +1,185 @@
+/** Calls of kernels: a kernel that calls another one has its results, and repeated members equal the members written out. */
+import fc from 'fast-check'
+import { expect, test } from 'vitest'
+import { parseProgram } from '../../src/api/programs/program.ts'
+import type * as Ast from '../../src/ast/nodes/nodes.ts'
+import { SCALAR_TYPES } from '../../src/ast/nodes/nodes.ts'
+import { mapSyntax } from '../../src/ast/nodes/walk.ts'
+import { print } from '../../src/ast/print/print.ts'
+import type { Kernel1 } from '../../src/ir/coordinates/stage1.ts'
+import { type RefOutputs, reference } from '../../src/reference/index.ts'
+import { programOf } from '../../src/schedule/steps/language.ts'
+import { Choices, choiceNumbers } from '../support/choices.ts'
+import { generate, type Sample } from '../support/program-gen.ts'
+import { kernelOf, read } from './support.ts'
+
+/**
+ * A program with the last kernel under other names, and a kernel with the original names that calls it; null if names
+ * of the kernel are words of the language, too.
+ */
+function calling({ text }: Sample): string | null {
+  const file = programOf({ name: 'test.spt', text }).files.get('test.spt')!
+  const kernel = file.decls.findLast((d): d is Ast.Kernel => d.kind === 'kernel')!
+  const inputs = new Set(['in', 'inout'])
+  const buffers = kernel.members.filter((m) => m.kind === 'buffer')
+  const axes = kernel.members.filter((m) => m.kind === 'axis')
+  const params = kernel.params.map((p) => p.name.name)
+  const names = new Set([...params, ...[...buffers, ...axes].map((m) => m.name.name)])
+  if ([...names].some((n) => WORDS.has(n))) return null
+  const callee = mapSyntax(kernel, (node) => {
+    const { name } = node
+    return typeof name === 'string' && names.has(name) ? { ...node, name: `${name}_q` } : undefined
+  })
+  const [results, args] = [
+    buffers.filter((b) => b.role.name === 'out'),
+    buffers.filter((b) => inputs.has(b.role.name)),
+  ]
+  const id = (name: string): Ast.Ident => ({ name, span: kernel.span })
+  const argument = (name: string, to: string | null): Ast.NamedArg => ({
+    name: to === null ? null : id(to),
+    value: { kind: 'name', name, span: kernel.span },
+    span: kernel.span,
+  })
+  const call: Ast.KernelCall = {
+    kind: 'kernel_call',
+    results: results.map((b) => b.name),
+    kernel: id('callee_q'),
+    types: [],
+    args: [...args.map((b) => argument(b.name.name, null)), ...params.map((p) => argument(p, `${p}_q`))],
+    label: null,
+    span: kernel.span,
+  }
+  const caller = { ...kernel, members: [...axes, ...buffers.filter((b) => b.role.name !== 'local'), call] }
+  const others = file.decls.filter((d) => d !== kernel && d.kind !== 'schedule')
+  return print({ ...file, decls: [...others, { ...callee, name: id('callee_q') }, caller] })
+}
+
+/** Words that the text has in the places of names: roles and types. */
+const WORDS = new Set<string>(['in', 'out', 'inout', 'local', 'size', ...SCALAR_TYPES])
+
+const run = (kernel: Kernel1, { reference: inputs }: Sample): RefOutputs['buffers'] | string => {
+  try {
+    return reference(kernel, inputs).buffers
+  } catch (e) {
+    return String(e).slice(0, 40)
+  }
+}
+
+test('a kernel that only calls another one equals it', () => {
+  let [drawn, compared] = [0, 0]
+  fc.assert(
+    fc.property(choiceNumbers(200), (numbers) => {
+      const sample = generate(new Choices(numbers))
+      let kernels: Kernel1[]
+      try {
+        kernels = [...read(sample.text).kernels.values()]
+      } catch {
+        return
+      }
+      const text = calling(sample)
+      if (text === null) return
+      drawn++
+      const expected = kernels.at(-1)!
+      const made = read(text).kernels.get(expected.name)!
+      const result = run(expected, sample)
+      if (typeof result !== 'string') compared++
+      expect(run(made, sample), text).toEqual(result)
+    }),
+    { numRuns: 60 },
+  )
+  expect(drawn).toBeGreaterThan(0)
+  expect(2 * compared).toBeGreaterThanOrEqual(drawn)
+})
+
+const STEP = `kernel step(n: size, a: f32) {
+  axis i = dense_fixed(n)
+  axis j = dense_fixed(n)
+  buffer X: f32[i] in
+  buffer W: f32[i, j] in
+  buffer Y: f32[i] out
+  iterate sum [i, j] as SR { Y[i] += a * W[i, j] * X[j] }
+}
+`
+
+/** The printed kernel of the last declaration. */
+const shown = (text: string): string => parseProgram(text).kernel('k').show(1)
+
+test('repeated members equal the members written out', () => {
+  const repeated = `${STEP}kernel k(n: size) {
+    axis i = dense_fixed(n)
+    axis j = dense_fixed(n)
+    buffer X: f32[i] in
+    buffer Y: f32[i] out
+    call Y = step(X, W_0, a = 1.0)
+    buffer W_0: f32[i, j] in
+    repeat 2 as l {
+      buffer W: f32[i, j] in
+      call Y = step(Y, W, a = f32(l))
+    }
+  }`
+  const body = (to: string, from: string, w: string, a: string): string =>
+    `[i, j in i] as SR { ${to}[i] += ${a} * ${w}[i, j] * ${from}[j] }`
+  const written = `kernel k(n: size) {
+    axis i = dense_fixed(n)
+    axis j = dense_fixed(n)
+    buffer X: f32[i] in
+    buffer Y_2: f32[i] local
+    buffer W_0: f32[i, j] in
+    buffer W_1: f32[i, j] in
+    buffer Y_3: f32[i] local
+    buffer W_2: f32[i, j] in
+    buffer Y: f32[i] out
+    iterate step_sum ${body('Y_3', 'X', 'W_0', '1.0')}
+    iterate step_1_sum ${body('Y_2', 'Y_3', 'W_1', 'f32(1)')}
+    iterate step_2_sum ${body('Y', 'Y_2', 'W_2', 'f32(2)')}
+  }`.replaceAll('j in i', 'j')
+  const statements = (text: string): string[] =>
+    shown(text)
+      .split('\n')
+      .filter((l) => !/^ +buffer/.test(l))
+  expect(statements(repeated)).toEqual(statements(written))
+})
+
+test('a buffer that a call assigns again keeps its earlier values for earlier statements', () => {
+  const k = kernelOf(`kernel k(n: size) {
+    axis i = dense_fixed(n)
+    buffer X: f32[i] inout
+    buffer Z: f32[i] out
+    call X = twice(X)
+    iterate add [i] as S { Z[i] = X[i] }
+    call X = twice(X)
+  }
+  kernel twice(n: size) {
+    axis i = dense_fixed(n)
+    buffer A: f32[i] in
+    buffer B: f32[i] out
+    iterate sum [i] as S { B[i] += 2 * A[i] }
+  }`)
+  const { buffers } = reference(k, { params: { n: 2 }, buffers: { X: [1, 3] } })
+  expect(
+    [...Object.entries(buffers)].map(([name, b]) => [name, [...(b as { values: Iterable<number> }).values]]),
+  ).toEqual([
+    ['X', [4, 12]],
+    ['Z', [2, 6]],
+  ])
+})
+
+test('type parameters follow from the buffers, and calls are inputs of calls', () => {
+  const text = `kernel scale<T: f32 or f16>(n: size, a: f32) {
+    axis i = dense_fixed(n)
+    buffer x: T[i] in
+    buffer y: T[i] out
+    iterate it [i] as S { y[i] = T(a * f32(x[i])) }
+  }
+  kernel k(n: size) {
+    axis r = dense_fixed(n)
+    buffer u: f16[r] in
+    buffer v: f16[r] out
+    call first = scale(u, a = 2)
+    call v = scale(first, a = 3) as second
+  }`
+  const printed = shown(text)
+  expect(printed).toContain('buffer first: f16[r] local')
+  expect(printed).toContain('iterate second_it [i in r]')
+  expect(shown(printed)).toBe(printed)
+})
