@@ -26,7 +26,7 @@ export function runSync<T>(steps: Coroutine<T>): T {
   }
 }
 
-/** Runs a coroutine and awaits its promises; `around` wraps each segment of execution between two waits. */
+/** Runs a coroutine and awaits its promises, with a pause after each step; `around` wraps each segment of execution between two waits. */
 export async function runAsync<T>(
   steps: Coroutine<T>,
   around: <R>(resume: () => R) => R = (resume) => resume(),
@@ -37,8 +37,9 @@ export async function runAsync<T>(
     while (!step.done) {
       let value: unknown
       try {
-        value = step.value ?? pause()
-        if (value !== undefined) value = await value
+        if (step.value !== undefined) value = await step.value
+        const paused = pause()
+        if (paused !== undefined) await paused
       } catch (e) {
         step = around(() => steps.throw(e))
         continue
@@ -125,7 +126,7 @@ export class Work {
     })
   }
 
-  /** Runs a coroutine, with checkpoints where it yields nothing. */
+  /** Runs a coroutine, with a checkpoint after each step. */
   run<T>(steps: Coroutine<T>): Promise<T> {
     return runAsync(steps, undefined, this.checkpoint)
   }

@@ -4,7 +4,15 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type Progress, runSync, Work, type WorkOptions } from '../../src/ast/work.ts'
-import { measure } from '../../src/device.ts'
+import {
+  bindResident,
+  convert,
+  convertForKernel,
+  measure,
+  releaseConversions,
+  storageFormat,
+  upload,
+} from '../../src/device.ts'
 import {
   type Binding,
   coords,
@@ -166,6 +174,67 @@ test('load and readTensor', async () => {
   const file = join(mkdtempSync(join(tmpdir(), 'spt-')), 'a.mtx')
   writeFileSync(file, '%%MatrixMarket matrix coordinate real general\n2 2 1\n1 2 3.5\n')
   expect(await abortEverywhere((o) => readTensor(file, o))).toBe(1)
+})
+
+/** Aborts a call at each of its allocations and downloads on a device, and returns the number of calls that ended by that. */
+async function abortInDevice(
+  device: Device,
+  call: (options: WorkOptions) => Promise<unknown>,
+): Promise<number> {
+  const { alloc, download } = device
+  let ended = 0
+  for (let n = 1; ; n++) {
+    const controller = new AbortController()
+    let operations = 0
+    const counting =
+      <F extends (...args: never[]) => unknown>(operation: F) =>
+      (...args: Parameters<F>) => {
+        if (++operations === n) controller.abort()
+        return operation.apply(device, args)
+      }
+    Object.assign(device, { alloc: counting(alloc), download: counting(download) })
+    const error: unknown = await call({ signal: controller.signal }).then(
+      () => null,
+      (e: unknown) => e,
+    )
+    Object.assign(device, { alloc, download })
+    if (error !== null) {
+      expect(error).toBe(controller.signal.reason)
+      ended++
+    }
+    if (!controller.signal.aborted) return ended
+  }
+}
+
+test('upload, convert, convertForKernel and bindResident', async () => {
+  const { device, held } = await counted(() => devices.cpu())
+  const before = held()
+  const fn = await (await load(SPMM)).kernel('spmm').schedule('hyb', 2, 3).build(device)
+  const uploading = async (o: WorkOptions) => (await upload(device, A, undefined, o)).free()
+  expect(await abortEverywhere(uploading)).toBe(1)
+  const tensor = await upload(device, A)
+  const to = storageFormat(fn, 'A')
+  const sizes = new Map([
+    ['m', A.shape[0]!],
+    ['n', A.shape[1]!],
+  ])
+  const given = { sizes, extents: new Map(), lists: new Map(), sets: new Map() }
+  const converting = async (o: WorkOptions) => (await convertForKernel(fn, 'A', tensor, {}, o)).free()
+  expect(await abortEverywhere(converting)).toBe(1)
+  expect(await abortEverywhere(async (o) => (await convert(device, tensor, to, given, 0, o)).free())).toBe(1)
+  expect(await abortInDevice(device, converting)).toBeGreaterThan(0)
+  const parts = await convertForKernel(fn, 'A', tensor)
+  const binding = async (o: WorkOptions) => (await bindResident(fn, { A: parts, B }, o)).free()
+  expect(await abortEverywhere(binding)).toBeGreaterThanOrEqual(2)
+  expect(await abortInDevice(device, binding)).toBeGreaterThan(0)
+  const bound = await bindResident(fn, { A: parts, B })
+  await bound.run()
+  expect((await bound.verify()).ok).toBe(true)
+  bound.free()
+  for (const t of [tensor, parts]) t.free()
+  await releaseConversions(device)
+  fn.release()
+  expect(held()).toBe(before)
 })
 
 test('a signal that has aborted rejects every call at once; other values are not signals', async () => {

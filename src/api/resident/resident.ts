@@ -2,12 +2,12 @@
 
 import { byName } from '../../ast/by-name.ts'
 import { withSources } from '../../ast/diagnostics/diagnostic.ts'
+import { startWork, type WorkOptions } from '../../ast/work.ts'
 import type { StoredAxis } from '../../ir/coordinates/axis.ts'
 import type { Instance } from '../../ir/formats/format.ts'
 import { givenParams } from '../../run/bind/sizes/bound-sizes.ts'
 import type { Device } from '../../runtime/device.ts'
 import {
-  type ConversionPlan,
   conversionPlan as planOf,
   ResidentParts,
   type ResidentTensor,
@@ -33,11 +33,13 @@ import { type Inputs, namedInputs } from '../inputs/flat-inputs.ts'
 import { boundResidents } from './resident-binding.ts'
 import { checkedOperands, checkFormat, checkResident, reformatOf } from './resident-check.ts'
 
-export {
-  type ConversionPlan,
-  ResidentParts,
-  type ResidentTensor,
-} from '../../storage/engines/device/index.ts'
+export { ResidentParts, type ResidentTensor } from '../../storage/engines/device/index.ts'
+
+/** A conversion for repeated use: its kernels are compiled in the first run. */
+export interface ConversionPlan {
+  /** Converts a tensor. @throws SptError as `convert` */
+  run(tensor: ResidentTensor, given: FormatOperands, options?: WorkOptions): Promise<ResidentParts>
+}
 
 /**
  * Validates and uploads a sparse tensor. A `stored` tensor needs its `axes`, whose extents are its shape.
@@ -47,8 +49,10 @@ export async function upload(
   device: Device,
   tensor: CoordTensor | StoredTensor,
   axes?: readonly StoredAxis[],
+  options: WorkOptions = {},
 ): Promise<ResidentTensor> {
   checkDevice(device)
+  const work = startWork('upload', options)
   const what = 'the tensor to upload'
   checkTensor(what, tensor, what)
   refuseFill(what, tensor)
@@ -63,7 +67,8 @@ export async function upload(
     axes,
     'a list of axes, as a format or the parts of a kernel have them',
   )
-  return uploadTo(device, tensor, axes)
+  work.begin('upload')
+  return uploadTo(device, tensor, axes, work)
 }
 
 /** Conversion of tensors to a format or composition on a device, for repeated use. `fill`: value of slots without an entry. */
@@ -75,10 +80,12 @@ export function planConversion(device: Device, to: Instance, fill = 0): Conversi
   expectArgument(typeof fill === 'number', 'the fill value', fill, 'a number')
   const plan = planOf(device, to, fill)
   return {
-    run: async (tensor, given) => {
+    run: async (tensor, given, options = {}) => {
+      const work = startWork('run', options)
       checkResident(tensor)
       expectGiven(given, ['sizes', 'extents', 'lists', 'sets'])
-      return plan.run(tensor, checkedOperands(to, tensor.shape, given))
+      work.begin('convert', to.text)
+      return plan.run(tensor, checkedOperands(to, tensor.shape, given), work)
     },
   }
 }
@@ -95,7 +102,8 @@ export const convert = async (
   to: Instance,
   given: FormatOperands,
   fill = 0,
-): Promise<ResidentParts> => planConversion(device, to, fill).run(tensor, given)
+  options?: WorkOptions,
+): Promise<ResidentParts> => planConversion(device, to, fill).run(tensor, given, options)
 
 /** Checks the maps of arguments. `all`: names that must be present. */
 function expectGiven(given: Partial<FormatOperands>, all: readonly (keyof FormatOperands)[] = []): void {
@@ -140,6 +148,7 @@ export async function convertForKernel(
   name: string,
   tensor: ResidentTensor,
   given: Partial<Pick<FormatOperands, 'sizes' | 'lists' | 'sets'>> = {},
+  options?: WorkOptions,
 ): Promise<ResidentParts> {
   expectOptions('convertForKernel', given, ['sizes', 'lists', 'sets'])
   expectGiven(given)
@@ -151,7 +160,7 @@ export async function convertForKernel(
   return withSources(kernel, async () => {
     const sizes = givenParams(stored, given.sizes ?? [])
     const { lists = new Map(), sets = new Map() } = given
-    return convert(kernel.device, tensor, to, { sizes, extents: new Map(), lists, sets }, fill)
+    return convert(kernel.device, tensor, to, { sizes, extents: new Map(), lists, sets }, fill, options)
   })
 }
 
@@ -168,8 +177,10 @@ export async function convertForKernel(
 export async function bindResident(
   compiled: Built,
   inputs: Readonly<Record<string, Inputs[string] | ResidentParts>>,
+  options: WorkOptions = {},
 ): Promise<Binding> {
   expectKernel(compiled)
+  const work = startWork('bindResident', options)
   expectRecord(inputs)
   const [resident, others] = [byName<ResidentParts>(), byName<Inputs[string]>()]
   for (const [name, value] of Object.entries(inputs)) {
@@ -184,14 +195,15 @@ export async function bindResident(
     if (isParts) resident[name] = value
     else others[name] = value
   }
-  if (Object.keys(resident).length === 0) return compiled.bind(others)
+  if (Object.keys(resident).length === 0) return compiled.bind(others, options)
   const { kernel } = compiled.compilation
   for (const [name, tensor] of Object.entries(resident))
     checkFormat(compiled.compilation.source, name, tensor, reformatOf(kernel, name).reformat.instance)
-  const { code: variant } = await compiled.choose(others, { resident })
+  const { code: variant } = await compiled.choose(others, { resident, ...options })
   return withSources(variant, async () => {
     const given = namedInputs('bindResident', others, {})
-    const { bound, ...there } = await boundResidents(variant.compilation.kernel, resident, given)
-    return createBinding(variant, bound, null, there)
+    work.begin('bind', variant.name)
+    const { bound, ...there } = await work.wait(boundResidents(variant.compilation.kernel, resident, given))
+    return createBinding(variant, bound, null, there, work)
   })
 }

@@ -14,7 +14,7 @@
  */
 import { failWith, type Span } from '../../../ast/diagnostics/diagnostic.ts'
 import { countText } from '../../../ast/print/message-text.ts'
-import { waitFor } from '../../../ast/work.ts'
+import { type Work, waitFor } from '../../../ast/work.ts'
 import { FEWER_POSITIONS } from '../../../columns/allocate.ts'
 import { provenance } from '../../../formats/proof/provenance.ts'
 import type { Instance } from '../../../ir/formats/format.ts'
@@ -51,8 +51,8 @@ export {
 
 /** A conversion for repeated use: its kernels are compiled in the first run. */
 export interface ConversionPlan {
-  /** Converts a tensor. @throws SptError as `convert` */
-  run(tensor: ResidentTensor, given: FormatOperands): Promise<ResidentParts>
+  /** Converts a tensor, with checkpoints of `call`. @throws SptError as `convert` */
+  run(tensor: ResidentTensor, given: FormatOperands, call?: Work): Promise<ResidentParts>
 }
 
 /** `fill`: the value of positions without an entry. */
@@ -64,11 +64,11 @@ export function conversionPlan(device: Device, to: Instance, fill = 0): Conversi
   const queue = queueOf(device)
   const engine = deviceEngine(queue)
   return {
-    async run(tensor, given) {
+    async run(tensor, given, call) {
       checkQueue(tensor, queue)
       const { shape, dtype } = tensor
       const options = { given, fill, proved, sets: setTrees(given, to, shape) }
-      const parts = await queue.transaction(convert(engine, tensor, to, options))
+      const parts = await queue.transaction(convert(engine, tensor, to, options), call)
       return new ResidentParts({ queue, instance: to, shape, dtype, fill, parts, given })
     },
   }

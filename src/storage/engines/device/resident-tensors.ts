@@ -2,7 +2,7 @@
 
 import { failWith, invariant } from '../../../ast/diagnostics/diagnostic.ts'
 import type { LevelArray } from '../../../ast/nodes/axis-kinds.ts'
-import { type Coroutine, waitFor } from '../../../ast/work.ts'
+import { type Coroutine, type Work, waitFor } from '../../../ast/work.ts'
 import type { Level } from '../../../columns/stored-level.ts'
 import { arraysOfLevel, withArrays } from '../../../columns/stored-level.ts'
 import type { StoredAxis } from '../../../ir/coordinates/axis.ts'
@@ -57,11 +57,12 @@ export async function uploadResident(
   device: Device,
   tensor: CoordTensor | StoredTensor,
   axes?: readonly StoredAxis[],
+  call?: Work,
 ): Promise<ResidentTensor> {
   const queue = queueOf(device)
   return tensor.kind === 'coords'
-    ? queue.transaction(uploadCoords(queue, tensor))
-    : queue.transaction(uploadStored(queue, tensor, axes))
+    ? queue.transaction(uploadCoords(queue, tensor), call)
+    : queue.transaction(uploadStored(queue, tensor, axes), call)
 }
 
 const upload = (queue: Queue, ...array: Parameters<Queue['upload']>): Coroutine<Column> =>

@@ -5,7 +5,7 @@
 
 import { failWith } from '../../../../ast/diagnostics/diagnostic.ts'
 import { countText } from '../../../../ast/print/message-text.ts'
-import { type Coroutine, runAsync, waitFor } from '../../../../ast/work.ts'
+import { type Coroutine, runAsync, type Work, waitFor } from '../../../../ast/work.ts'
 import { FEWER_POSITIONS } from '../../../../columns/allocate.ts'
 import type { Engine, Frame } from '../../../../columns/column-engine.ts'
 import { int } from '../../../../ir/expressions/expr.ts'
@@ -31,6 +31,11 @@ const MAX_ELEMENTS = 2 ** 31 - 1
 /** Arguments of a fused launch. */
 const MAX_ARGUMENTS = 450
 
+/** A transaction, and the call whose signal ends it. */
+interface Transaction {
+  readonly call: Work | undefined
+}
+
 export class Queue {
   readonly device: Device
   readonly tuning: Tuning
@@ -39,8 +44,8 @@ export class Queue {
   readonly #readback: Readback
   #pending: Pending[] = []
   /** With the transaction that allocated each. */
-  readonly #live = new Map<Column, object | null>()
-  #owner: object | null = null
+  readonly #live = new Map<Column, Transaction | null>()
+  #owner: Transaction | null = null
   /** Resolves when all flushed commands have run. */
   #flushed: Promise<void> = Promise.resolve()
   /** Resolves when flushed commands have been submitted to the device; `null` if none is waiting. */
@@ -85,7 +90,7 @@ export class Queue {
     return this.#take(length, dtype, label, this.#owner)
   }
 
-  #take(length: number, dtype: Dtype, label: string, owner: object | null): Column {
+  #take(length: number, dtype: Dtype, label: string, owner: Transaction | null): Column {
     if (!(length <= MAX_ELEMENTS))
       failWith('convert/too-large', `${label} would have ${countText(length)} elements`, {
         expected: `at most ${MAX_ELEMENTS}: positions are 32-bit`,
@@ -97,9 +102,9 @@ export class Queue {
     return column
   }
 
-  /** Runs a coroutine; if it fails, the columns and cells that it allocated are released. */
-  async transaction<T>(work: Coroutine<T>): Promise<T> {
-    const owner = {}
+  /** Runs a coroutine, with checkpoints of `call`; if it fails, the columns and cells that it allocated are released. */
+  async transaction<T>(work: Coroutine<T>, call?: Work): Promise<T> {
+    const owner = { call }
     try {
       return await this.#runFor(owner, work)
     } catch (e) {
@@ -116,8 +121,8 @@ export class Queue {
     for (const d of results) if (d.status === 'rejected') throw d.reason
   }
 
-  #runFor<T>(owner: object | null, work: Coroutine<T>): Promise<T> {
-    return runAsync(work, (resume) => {
+  #runFor<T>(owner: Transaction | null, work: Coroutine<T>): Promise<T> {
+    const within = <R>(resume: () => R): R => {
       const previous = this.#owner
       this.#owner = owner
       try {
@@ -125,7 +130,8 @@ export class Queue {
       } finally {
         this.#owner = previous
       }
-    })
+    }
+    return runAsync(work, within, owner?.call?.checkpoint)
   }
 
   elementBytes(dtype: Dtype): number {
