@@ -158,6 +158,29 @@ export function startWork(call: string, options: WorkOptions): Work {
   return new Work(options)
 }
 
+interface Releasable {
+  release(): void
+}
+
+/** Releases results that are or will be there. */
+export function releaseAll(pending: Iterable<Promise<Releasable>>): void {
+  for (const p of pending)
+    void p.then(
+      (result) => result.release(),
+      () => {},
+    )
+}
+
+/** Awaits all results. If one fails, rejects with its error, and releases the others. */
+export async function allOrNone<T extends Releasable>(pending: readonly Promise<T>[]): Promise<T[]> {
+  try {
+    return await Promise.all(pending)
+  } catch (e) {
+    releaseAll(pending)
+    throw e
+  }
+}
+
 /** Resolves in a later task of the event loop, without the minimum delay of timers. */
 function nextTask(): Promise<void> {
   const { setImmediate: soon } = globalThis as { setImmediate?: (f: () => void) => void }

@@ -5,6 +5,7 @@ import { argumentsOf, parseScheduleCall } from '../api/kernels/schedule-call.ts'
 import type { SptProgram } from '../api/programs/program.ts'
 import { failWith } from '../ast/diagnostics/diagnostic.ts'
 import { inPackage } from '../ast/imports/resolve-path.ts'
+import type { WorkOptions } from '../ast/work.ts'
 import { locate } from '../io/package/package.ts'
 import { load } from '../node.ts'
 import type { Plan, PlanFamily } from '../plan/schema.ts'
@@ -84,15 +85,16 @@ export interface CompiledPlan {
  * family of plans.
  * @throws SptError
  */
-export async function compilePlan(request: PlanRequest): Promise<CompiledPlan> {
+export async function compilePlan(request: PlanRequest, work: WorkOptions = {}): Promise<CompiledPlan> {
   const program = await load(request.file)
-  return { program, plan: await planIn(program, request) }
+  return { program, plan: await planIn(program, request, work) }
 }
 
 /** The plan of a request in a loaded program. @throws SptError */
 export async function planIn(
   program: SptProgram,
   { file, kernel: name, schedule, target, deterministic }: PlanRequest,
+  work: WorkOptions = {},
 ): Promise<Plan | PlanFamily> {
   const sameName = basename(file, '.spt').replaceAll('-', '_')
   const source = program.kernel(name ?? (program.kernels.includes(sameName) ? sameName : undefined))
@@ -107,7 +109,7 @@ export async function planIn(
   const device = describedDevice(target, FEATURES[target])
   if (call && source.dispatches.includes(call.name)) {
     const { familyOf } = await import('../search/choice/distil.ts')
-    const family = await familyOf(scheduled, device, {}, deterministic)
+    const family = await familyOf(scheduled, device, { deterministic, ...work })
     return { ...family, plans: family.plans.map(withRelativePlaces) }
   }
   if (deterministic) checkSums(source.name, sumsOf(scheduled, device))

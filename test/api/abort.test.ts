@@ -2,7 +2,7 @@
 import { mkdtempSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { type Progress, runSync, Work, type WorkOptions } from '../../src/ast/work.ts'
 import {
   bindResident,
@@ -23,6 +23,7 @@ import {
   loadPlan,
   readTensor,
 } from '../../src/node.ts'
+import type { PlanFamily } from '../../src/plan/schema.ts'
 import { expectedOf } from '../../src/run/bind/results/reference-inputs.ts'
 import type { DeviceBuffer } from '../../src/runtime/device.ts'
 
@@ -116,6 +117,39 @@ const callsOf = (b: Binding, device: Device): ((options: WorkOptions) => Promise
   async (o) => (await b.rebuild(device, o)).free(),
   (o) => b.verifyAgainst(expectedOf(b.code.compilation.source, b.executable.bound, {}), o),
 ]
+
+test('a family with one bad plan, and a dispatch with one bad schedule, leave no module', async () => {
+  const device = await devices.cpu()
+  const held = new Set<unknown>()
+  const compile = device.compile.bind(device)
+  device.compile = async (...args) => {
+    const module = await compile(...args)
+    const release = module.release.bind(module)
+    held.add(module)
+    module.release = () => {
+      held.delete(module)
+      release()
+    }
+    return module
+  }
+  const fn = await (await load(DISPATCH)).kernel().schedule('pick').build(device)
+  const plan = structuredClone(fn.plan) as PlanFamily
+  expect(held.size).toBe(2)
+  fn.release()
+  await vi.waitFor(() => expect(held.size).toBe(0))
+  const [good, bad] = plan.plans
+  for (const plans of [
+    [good!, { ...bad!, target: 'wgsl', device: 'webgpu' }],
+    [good!, { ...bad!, needs: { ...bad!.needs, features: ['none'] } }],
+  ]) {
+    await expect(loadPlan({ ...plan, plans } as PlanFamily, device)).rejects.toThrow()
+    await vi.waitFor(() => expect(held.size).toBe(0))
+  }
+  const illegal = DISPATCH.replace('split i by 3', 'split q by 3')
+  await expect((await load(illegal)).kernel().schedule('pick').build(device)).rejects.toThrow()
+  expect(held.size).toBe(0)
+  await device.dispose()
+})
 
 for (const [name, open] of [
   ['cpu', devices.cpu],

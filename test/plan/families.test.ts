@@ -1,7 +1,9 @@
 /** Families of plans: written as JSON, loaded, and selected by sizes and statistics as the dispatch selects. */
+import { readFileSync } from 'node:fs'
 import fc from 'fast-check'
 import { afterAll, describe, expect, test, vi } from 'vitest'
 import { SptError, valueOrError } from '../../src/ast/diagnostics/diagnostic.ts'
+import type { Progress } from '../../src/ast/work.ts'
 import {
   coords,
   type Device,
@@ -303,6 +305,61 @@ test('spt emit writes a family, and spt run selects from it', async () => {
       [10, 12].flatMap((x) => new Array(d).fill(x)),
     )
   }
+})
+
+test('sizes that do not decide a dispatch determine what is compiled, and the family', async () => {
+  const device = await devices.cpu()
+  const compile = vi.spyOn(device, 'compile')
+  const text = `${PROGRAM}schedule mul.auto choose { when (d <= 2) plain when (nnz(A) > 3) tiled(d) otherwise outer }\n`
+  const kernel = (await load(text)).kernel('mul').schedule('auto')
+  const open = await kernel.build(device)
+  const before = compile.mock.calls.length
+  expect(await codeOf(() => open.plan)).toBe('choose/open')
+  const fn = await kernel.build(device, { sizes: { d: 4 } })
+  expect(compile.mock.calls.length - before).toBe(2)
+  const family = fn.plan as PlanFamily
+  expect(family.choose.branches.map((b) => b.schedule)).toEqual(['tiled(4)', 'outer'])
+  const loaded = await loadPlan(family, device)
+  const A = coords(
+    [4, 4],
+    [
+      [0, 1, 2, 3],
+      [1, 2, 3, 0],
+    ],
+    [1, 1, 1, 1],
+  )
+  const values = { A, B: dense([4, 4], new Float32Array(16).fill(1)) }
+  const [selected] = [await fn.bind(values), await loaded.bind(values)].map((b) => b.selection!.text)
+  expect(selected).toBe('tiled(4)')
+  // Data of other sizes.
+  const narrow = await fn.bind({ A, B: dense([4, 2], new Float32Array(8).fill(1)) })
+  expect(narrow.selection!.text).toBe('plain')
+  await device.dispose()
+})
+
+test('sizes reach distillation: as an option, and by --size', async () => {
+  const text = `${PROGRAM}schedule mul.auto choose { when (nnz(A) > 40) fastest { tiled(d); tiled(2 * d) } otherwise tiled(d) }\n`
+  const kernel = (await load(text)).kernel('mul').schedule('auto')
+  const progress: Progress[] = []
+  const distilled = await distil(kernel, 'cpu', { sizes: { d: 5 }, onProgress: (p) => progress.push(p) })
+  const calls = distilled.open!.choice.branches.flatMap((b) => b.calls)
+  const texts = calls.map(
+    (c) => `${c.schedule.name}(${c.args.map((a) => (a?.kind === 'const' ? a.value : a))})`,
+  )
+  const possible = ['tiled(5)', 'tiled(10)']
+  for (const t of texts) expect(possible).toContain(t)
+  expect(new Set(progress.map((p) => p.phase))).toEqual(new Set(['select', 'predict']))
+  const stopped = new AbortController()
+  const stopping = distil(kernel, 'cpu', { signal: stopped.signal, onProgress: () => stopped.abort() })
+  await expect(stopping).rejects.toBe(stopped.signal.reason)
+
+  const dir = new Folder()
+  const [program, file] = [dir.file('mul.spt', text), dir.at('mul.json')]
+  const words = ['emit', program, '--kernel', 'mul', '--schedule', 'auto', '--target', 'plan', '--out', file]
+  const emitted = await spt([...words, '--size', 'd=5'])
+  expect([emitted.code, emitted.err]).toEqual([0, expect.stringContaining('wrote')])
+  const { choose } = JSON.parse(readFileSync(file, 'utf8')) as PlanFamily
+  for (const { schedule } of choose.branches) expect(possible).toContain(schedule)
 })
 
 test('a loaded family states its conditions as text, with the values that decide', async () => {

@@ -25,7 +25,10 @@ export interface BuildOptions extends WorkOptions {
    * fixed schedule with such a sum is rejected (`choose/unordered-sum`). Default false.
    */
   readonly deterministic?: boolean
-  /** Sizes by name. If a dispatch needs only sizes, the schedule is selected at once, for every later binding. Data of other sizes can be bound, too. */
+  /**
+   * Sizes by name. If a dispatch needs only sizes, the schedule is selected at once, for every later binding. Otherwise, the schedules that
+   * it may select for these sizes are compiled. Data of other sizes can be bound, too.
+   */
   readonly sizes?: Readonly<Record<string, number>>
   /** Values of statistics for a dispatch, as in `BindOptions`, together with `sizes`; the schedule is then selected at once. */
   readonly statistics?: Readonly<Record<string, number>>
@@ -69,7 +72,7 @@ async function buildDispatch(
   work: Work,
 ): Promise<Built> {
   const hasStatistics = callerStatistics(open.choice, statistics).size > 0
-  const family = new Built(device, open)
+  const family = new Built(device, sizes ? { ...open, sizes: new Map(Object.entries(sizes)) } : open)
   const released = (): void => family.release()
   // Runs measure these; until then, no schedule is preferred.
   if (![...open.choice.statistics.values()].some((s) => s.kind === 'fill_ratio' && s.live)) {
@@ -77,16 +80,23 @@ async function buildDispatch(
       work.wait(family.choose({ ...sizes }, { statistics, signal, onProgress }), released)
     const chosen = await valueOrError(choosing)
     if (chosen instanceof SptError) {
-      if (hasStatistics || chosen.diagnostics.some((d) => !NEEDS_DATA.has(d.code))) throw chosen
+      if (hasStatistics || !needsData(chosen)) throw chosen
     } else if (sizes || hasStatistics) return chosen
   }
   // On a software adapter, the default dispatch runs small data without its schedules, whose compilation takes seconds.
-  if (!open.isDefault || !device.isSoftware) await work.wait(family.compileAll(work), released)
+  if (open.isDefault && device.isSoftware) return family
+  try {
+    await work.wait(family.compileAll(work), released)
+  } catch (e) {
+    released()
+    throw e
+  }
   return family
 }
 
-/** Codes of errors of a selection that data of a binding can resolve. */
-const NEEDS_DATA = new Set(['bind/missing-size', 'choose/unknown-statistic'])
+/** True for an error of a selection that data of a binding can resolve. */
+export const needsData = ({ diagnostics }: SptError): boolean =>
+  diagnostics.every(({ code }) => code === 'bind/missing-size' || code === 'choose/unknown-statistic')
 
 async function compileOrdered(kernel: AnyKernel, device: Device, deterministic: boolean, work: Work) {
   const code = await compileSteps<AnyKernel>(kernel, device, work)

@@ -192,7 +192,8 @@ export class Built extends Callable<
   }
 
   /**
-   * The plan as JSON, which `loadPlan` and other runtimes execute without the compiler. Of a dispatch, the family of its plans.
+   * The plan as JSON, which `loadPlan` and other runtimes execute without the compiler. Of a dispatch, the family of its plans; for the
+   * `sizes` of `build` if they were given.
    * @throws SptError `choose/open` if schedules of a dispatch depend on data, or if there are more than six
    */
   get plan(): Plan | PlanFamily {

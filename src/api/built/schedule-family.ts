@@ -1,7 +1,7 @@
 /** The schedules of a compiled kernel on a device, compiled on first use. */
 import { resultOrError, SptError } from '../../ast/diagnostics/diagnostic.ts'
 import { appliedName } from '../../ast/print/message-text.ts'
-import type { Work } from '../../ast/work.ts'
+import { releaseAll, type Work } from '../../ast/work.ts'
 import type { Kernel1 } from '../../ir/coordinates/stage1.ts'
 import { getOrAddPromise } from '../../ir/memoize.ts'
 import type { Compilation } from '../../run/compile/compile.ts'
@@ -133,11 +133,7 @@ export class Family {
 
   /** Releases every compiled schedule. A dispatch compiles again for later selections. */
   release(): void {
-    for (const pending of this.#compiled.values())
-      void pending.then(
-        (c) => c.release(),
-        () => {},
-      )
+    releaseAll(this.#compiled.values())
     this.#compiled.clear()
     for (const loaded of this.#loaded) loaded.release()
     this.code?.release()

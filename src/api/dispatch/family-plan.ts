@@ -42,15 +42,15 @@ interface ClosedBranch {
   readonly calls: readonly ClosedCall[]
 }
 
-/** Returns the branches that may hold on the device, in order. */
+/** Returns the branches that may hold on the device for the expected sizes, in order. */
 export function closedBranches(
-  { choice, values }: DispatchCall,
+  { choice, values, sizes }: DispatchCall & Pick<Dispatch, 'sizes'>,
   on: SelectionContext,
   given: DeviceFacts = {},
 ): readonly ClosedBranch[] {
   const known = (v: Var): number | undefined => {
     const question = choice.device.get(v.name)
-    return values.get(v.name) ?? (question && deviceAnswer(on, given, question, v))
+    return values.get(v.name) ?? (question ? deviceAnswer(on, given, question, v) : sizes?.get(v.name))
   }
   const out: ClosedBranch[] = []
   for (const { conditions, calls, span } of choice.branches) {

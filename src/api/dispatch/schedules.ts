@@ -59,6 +59,8 @@ export interface Dispatch extends DispatchCall {
   /** Lists and sets that formats of the branches take. */
   readonly used: DeclaredInputs
   readonly deterministic?: boolean | undefined
+  /** Expected sizes, for which schedules are compiled before data are bound, and for which a family of plans is written. */
+  readonly sizes?: ReadonlyMap<string, number> | undefined
   /** The default dispatch `auto`, which the caller did not name. */
   readonly isDefault?: boolean | undefined
 }

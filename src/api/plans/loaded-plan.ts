@@ -1,6 +1,6 @@
 /** Plans that were read from JSON, on a device. */
 import { invariant } from '../../ast/diagnostics/diagnostic.ts'
-import { startWork, type WorkOptions } from '../../ast/work.ts'
+import { allOrNone, startWork, type WorkOptions } from '../../ast/work.ts'
 import type { Kernel1 } from '../../ir/coordinates/stage1.ts'
 import { bodyVisiting } from '../../ir/coordinates/stage1-tree.ts'
 import { printExpr1 } from '../../ir/print/print-stage1.ts'
@@ -36,7 +36,7 @@ export async function loadPlan(
   if (!isFamily(plan)) return new Built(device, { kind: 'fixed', code: await codeOf(readPlan(plan)) })
   const family = readFamily(plan)
   await checkBinding(family.kernel, null)
-  return new Built(device, dispatchOf(family, await Promise.all(family.plans.map(codeOf))))
+  return new Built(device, dispatchOf(family, await allOrNone(family.plans.map(codeOf))))
 }
 
 /**

@@ -1,8 +1,10 @@
 import { stat } from 'node:fs/promises'
 import { extname, join } from 'node:path'
+import { needsData } from '../../api/built/build.ts'
 import { checkSums, sumsOf } from '../../api/built/unordered-sums.ts'
 import type { Kernel } from '../../api/kernels/kernel.ts'
 import type { SptProgram } from '../../api/programs/program.ts'
+import { SptError, valueOrError } from '../../ast/diagnostics/diagnostic.ts'
 import { escapeLine } from '../../ast/diagnostics/render.ts'
 import { orList } from '../../ast/diagnostics/suggest.ts'
 import type { ArgSpec, Entry } from '../../backends/module.ts'
@@ -33,6 +35,7 @@ import {
 import { checkSources } from '../arguments/paths.ts'
 import { formsOn, formText, withForm } from '../forms.ts'
 import { EXIT } from '../output/failure.ts'
+import { progressOn } from '../output/io.ts'
 import { standardStream } from '../output/outputs.ts'
 import { checkNames } from '../run/bind-options.ts'
 import type { KernelRequest } from '../scheduled-kernel.ts'
@@ -73,13 +76,14 @@ export const emit: CommandSpec = {
     ...TRUST,
   ],
   notes: [
-    'Without --schedule, the command prints the variant that the cost model predicts for --size or for the data of --bind.\nspt run may select another variant on other data. With --target plan, --schedule auto and no data, the command writes a\nfamily of at most six plans, one of which is selected for the data of each run. For wgsl and cuda, outer loops are bound to threads if the schedule\nbinds no loop.',
+    'Without --schedule, the command prints the variant that the cost model predicts for --size or for the data of --bind.\nspt run may select another variant on other data. With --target plan, --schedule auto and no data, the command writes a\nfamily of at most six plans, one of which is selected for the data of each run; with --size, for data of this size. For wgsl and cuda, outer loops are bound to threads if the schedule\nbinds no loop.',
   ],
   examples: [
     'spt emit kernel.spt --target cuda --out kernel.cu',
     'spt emit kernel.spt --target wgsl --out shaders/',
     'spt emit kernel.spt --target plan --device webgpu --out kernel.json',
     'spt emit kernel.spt --target plan --schedule auto --out family.json',
+    'spt emit kernel.spt --target plan --device webgpu --schedule auto --size d=64 --out family.json',
     'spt emit kernel.spt --target cuda --schedule auto --size d=128 --capability 9.0 --processors 132',
     "spt emit kernel.spt --target wgsl --schedule auto --size d=64 --size 'nnz(A)=1000000'",
     'spt emit kernel.spt --target cuda --schedule auto --bind A=graph.mtx --size d=128 --capability 9.0 --processors 132',
@@ -106,15 +110,22 @@ export const emit: CommandSpec = {
       if (paths.size > 0 || isPlan) (await import('../../search/calibrate/stored.ts')).installStoredModels()
       const numbers = new Map(Object.entries(sizes.params))
       const inputs = { ...sizes, ...(paths.size > 0 && { tensors: await request.readEarly(paths, numbers) }) }
-      const isWithoutData =
-        paths.size + numbers.size === 0 && Object.keys(sizes.statistics ?? {}).length === 0
-      if (isPlan && !fixed && isWithoutData) {
+      const select = () => request.select(scheduleDevice, inputs)
+      const isFamily =
+        isPlan && !fixed && paths.size === 0 && Object.keys(sizes.statistics ?? {}).length === 0
+      // Sizes may decide the dispatch.
+      const selected = isFamily && numbers.size > 0 ? await valueOrError(select) : null
+      if (isFamily && (!selected || (selected instanceof SptError && needsData(selected)))) {
         const { familyOf } = await import('../../search/choice/distil.ts')
-        const { params: _, statistics: __, ...facts } = sizes
-        const family = await familyOf(request.dispatched, on, facts, deterministic)
+        const { params, statistics: _, ...facts } = sizes
+        const onProgress = progressOn(call.io)
+        const options = { facts, sizes: params, deterministic, onProgress }
+        const family = await familyOf(request.dispatched, on, options)
+        call.io.progress?.('')
         return { program, texts: [{ name: family.kernel, text: `${printPlan(family)}\n` }] }
       }
-      const scheduled = fixed ?? (await request.select(scheduleDevice, inputs))
+      if (selected instanceof SptError) throw selected
+      const scheduled = fixed ?? selected ?? (await select())
       const { kernel } = scheduled
       checkNames(kernel.compilation.kernel, paths.keys(), [], fixed ? undefined : request.formatData)
       const availableForms = formsOn(kernel, scheduleDevice, inputs)

@@ -9,6 +9,7 @@ import { compilePlan, isPlanImport, planRequest, resolvedImport } from '../../bu
 import { withFileErrors, writeFile } from '../../io/node-files.ts'
 import type { CommandSpec } from '../arguments/command.ts'
 import { EXIT, showDiagnostics } from '../output/failure.ts'
+import { progressOn } from '../output/io.ts'
 
 const SOURCES = /\.([mc]?[jt]sx?|vue|svelte|astro)$/
 const NOT_OURS = /^(node_modules|dist|\..*)$/
@@ -52,13 +53,15 @@ export const types: CommandSpec = {
             (added) => found.set(added.pattern, added),
           )
     const imports: PlanImport[] = []
+    const onProgress = progressOn(io)
     for (const { pattern, id } of found.values()) {
       const compiled = valueOrError(async () => {
         const request = planRequest(id)
-        return { pattern, request, ...(await compilePlan(request)) }
+        return { pattern, request, ...(await compilePlan(request, { onProgress })) }
       })
       keep(await compiled, (made) => imports.push(made))
     }
+    io.progress?.('')
     for (const error of failures) showDiagnostics(error, io)
     // If two patterns match an import, TypeScript takes the first.
     imports.sort((a, b) => b.pattern.length - a.pattern.length || (a.pattern < b.pattern ? -1 : 1))

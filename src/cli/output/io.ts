@@ -1,5 +1,7 @@
 /** Process resources of a command; tests substitute their own. */
 import { writeSync } from 'node:fs'
+import { escapeLine } from '../../ast/diagnostics/render.ts'
+import type { WorkOptions } from '../../ast/work.ts'
 import { version } from '../../io/package/package.ts'
 
 export interface Io {
@@ -44,6 +46,18 @@ export function withProgress(io: Io): Io {
       io.err(line)
       isShown = true
     },
+  }
+}
+
+/** Shows the progress of a long call: in place on a terminal, otherwise a line for each phase. */
+export function progressOn(io: Io): NonNullable<WorkOptions['onProgress']> {
+  let last = ''
+  return ({ phase, item }) => {
+    const line = item === undefined ? phase : `${phase} ${item}`
+    io.progress?.(escapeLine(line))
+    if (io.progress || !io.progressLines || phase === last) return
+    last = phase
+    io.err(`${escapeLine(line)}\n`)
   }
 }
 

@@ -2,6 +2,7 @@
 import { failAs } from '../../ast/diagnostics/diagnostic.ts'
 import { position, SourceText } from '../../ast/diagnostics/source-frame.ts'
 import { type Source, type Span, sourceOf } from '../../ast/diagnostics/span.ts'
+import { allOrNone } from '../../ast/work.ts'
 import type { DeviceKind, TextOptions } from '../../backends/target.ts'
 import { emit, type ModuleText, TARGETS, targetOf } from '../../backends/targets/index.ts'
 import type { Kernel3, Launch } from '../../ir/statements/loops.ts'
@@ -138,7 +139,7 @@ async function programOf(
     for (const m of allModules.splice(0)) m.release()
   }
   const compile = async (own: LaunchPlan): Promise<Program> => {
-    const compiled = await Promise.all(own.texts.map((t) => device.compile(t)))
+    const compiled = await allOrNone(own.texts.map((t) => device.compile(t)))
     allModules.push(...compiled)
     if (!live) release()
     return {

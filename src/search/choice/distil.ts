@@ -1,6 +1,6 @@
 /**
  * Distillation of a dispatch into at most six schedules with conditions over sizes and statistics: a decision tree that imitates the
- * selection of the cost model, and can be written as a family of plans.
+ * selection of the cost model, and can be written as a family of plans. Conditions compare times of schedules, fitted as sums.
  */
 
 import { factText } from '../../analysis/integers/facts.ts'
@@ -15,9 +15,9 @@ import {
 import { closedBranches, familyPlan, MOST_PLANS, rejectLive } from '../../api/dispatch/family-plan.ts'
 import { checkSizes, expectArgument, expectOptions } from '../../api/inputs/argument-checks.ts'
 import { sizesOf, valuesIn } from '../../api/inputs/bound-inputs.ts'
-import { flatInputs } from '../../api/inputs/flat-inputs.ts'
-import type { Kernel, Variant } from '../../api/kernels/kernel.ts'
-import { failWith, resultOrError, SptError, valueOrError } from '../../ast/diagnostics/diagnostic.ts'
+import type { Kernel } from '../../api/kernels/kernel.ts'
+import { failWith, resultOrError, SptError } from '../../ast/diagnostics/diagnostic.ts'
+import { WORK_OPTIONS, Work, type WorkOptions } from '../../ast/work.ts'
 import type { Branch } from '../../elaborate/index.ts'
 import { hasIndptr } from '../../ir/coordinates/axis.ts'
 import type { Kernel1 } from '../../ir/coordinates/stage1.ts'
@@ -25,11 +25,12 @@ import { binary, constant, type Expr, int, variable } from '../../ir/expressions
 import { freeVars } from '../../ir/expressions/expr-tree.ts'
 import { printExpr1 } from '../../ir/print/print-stage1.ts'
 import type { Fact } from '../../ir/statements/loops.ts'
+import { evaluate } from '../../ir/values/evaluate.ts'
 import type { PlanFamily } from '../../plan/schema.ts'
 import { sparseTensors } from '../../run/bind/binding-names.ts'
+import type { Compilation } from '../../run/compile/compile.ts'
 import type { DeviceProperties } from '../../run/compile/device-limits.ts'
 import {
-  CANNOT_RUN,
   type Condition,
   type Evidence,
   isMet,
@@ -38,10 +39,13 @@ import {
   questionsOf,
   whole,
 } from './conditions.ts'
+import { cover } from './cover.ts'
+import { fitTimes } from './fitted-times.ts'
 import { grow, type Rule, rulesOf } from './rules.ts'
+import { selectedVariants } from './selected-variants.ts'
 import { syntheticInputs } from './synthetic-inputs.ts'
 
-export interface DistilOptions {
+export interface DistilOptions extends WorkOptions {
   /** Data on which selections are imitated; default: synthetic matrices of several sizes and distributions. */
   readonly inputs?: readonly SelectionInputs[]
   /** Properties of the device, if only its kind is given. */
@@ -59,6 +63,10 @@ const GAIN = 0.0001
 const LEAVES = 32
 /** Minimum number of cases of a branch: smaller branches do not hold on other data. */
 const GROUPS = 12
+/** Share of generated data on which schedules are selected. */
+const EXPLORED = 1 / 4
+/** Maximum number of schedules that are compared on all data. */
+const SHORTLIST = 8
 
 /**
  * Returns the kernel with a dispatch of at most `plans` schedules, whose conditions select nearly as the kernel's own dispatch does on a
@@ -70,7 +78,8 @@ export async function distil(
   on: SelectionContext,
   options: DistilOptions = {},
 ): Promise<Kernel> {
-  expectOptions('distil', options, ['inputs', 'facts', 'plans', 'sizes'])
+  expectOptions('distil', options, ['inputs', 'facts', 'plans', 'sizes', ...WORK_OPTIONS])
+  const work = new Work(options)
   const { inputs, facts = {}, plans = MOST_PLANS, sizes = {} } = options
   const isMany = inputs === undefined || (Array.isArray(inputs) && inputs.length > 0)
   expectArgument(isMany, 'the inputs of distil', inputs, 'an array of one input or more')
@@ -87,71 +96,99 @@ export async function distil(
   const { choice } = open
   rejectLive(open, closedBranches(open, on, { ...inputs?.[0], ...facts }))
   const { measures, statistics, valuesOn } = questionsOf(kernel)
-  const isData = (args: readonly (Expr | null)[]): boolean =>
-    args.some((a) => a && [...freeVars(a)].some((v) => choice.statistics.has(v)))
-  const calls = choice.branches.flatMap((b) => b.calls)
-  const selected = new Map<string, Variant>()
-  const cases: { readonly inputs: SelectionInputs; readonly chosen: string }[] = []
-  let failure: SptError | undefined
-  for (const own of inputs ?? syntheticInputs(source, sizes)) {
-    const given = { ...facts, ...own }
-    const variant = await valueOrError(() => kernel.choose(on, ...flatInputs(given)))
-    if (variant instanceof SptError) {
-      failure = variant
-      continue
-    }
-    const { schedule, args } = variant.selection
-    const chosen = JSON.stringify([schedule, args])
-    cases.push({ inputs: given, chosen })
-    // Arguments that depend on the data fit no other data.
-    if (calls.some((c) => c.schedule.name === schedule && !isData(c.args))) selected.set(chosen, variant)
-  }
-  if (selected.size === 0) throw failure!
-  const names = [...selected.keys()]
-  const variants = [...selected.values()]
-  const kernels = variants.map((v) => v.kernel.compilation)
   const model = modelFor(on)
-  const times = cases.map(({ inputs: given, chosen }) => {
-    const { statistics: _, capability, processors, features, resident, ...own } = given
-    const { tensors, params } = valuesIn(source, own)
-    const all = sizesOf(source, { tensors, params, resident: {} })
-    const predicted = predictedTimes(model, kindOf(on), source, sparseTensors(source, tensors), all, kernels)
-    // Without predictions, only the selection itself is known.
-    return predicted.every((t) => t === null) ? names.map((n) => (n === chosen ? 1 : null)) : predicted
-  })
-  const requirements = kernels.map((k) => k.loops.facts ?? [])
+  const sample = (inputs ?? syntheticInputs(source, sizes)).map((own) => ({ ...facts, ...own }))
+  // Schedules are selected on a part of generated data, and the most promising ones compared on all.
+  const explored = inputs || !model ? sample.length : Math.ceil(sample.length * EXPLORED)
+  const { variants, selections } = await selectedVariants(kernel, on, sample.slice(0, explored), work)
+  const requirements = variants.map((v) => v.kernel.compilation.loops.facts ?? [])
   const required = new Map(requirements.flat().map((fact) => [factText(fact), fact]))
   // Requirements are conditions, too, so that a branch may contain the data that a schedule fits.
-  const values = cases.map(({ inputs: given }) => {
-    const own = valuesOn(on, given)
+  const values = sample.map((given) => {
+    const own = resultOrError(() => valuesOn(on, given))
+    if (own instanceof SptError) return null
     const met = [...required].map(([of, f]) => [of, isMet({ requires: [f] }, own) ? 1 : 0] as const)
     return new Map([...own, ...met])
   })
-  const evidence: Evidence = {
-    measures: [
-      ...[...required.keys()].map((of) => ({ of, per: null, isTruth: true })),
-      ...measures,
-      ...ratios(kernel.source),
-    ],
-    cases: values.map((own, k) => ({ group: `${k}`, values: own })),
-    candidates: requirements.map((requires, c) => ({
-      times: times.map((t, k) => (isMet({ requires }, values[k]!) ? t[c]! : null)),
-      requires,
+  const times = variants.map((): (number | null)[] => sample.map(() => null))
+  const predict = async (cases: readonly number[], candidates: readonly number[]): Promise<void> => {
+    for (const [n, k] of cases.entries()) {
+      work.begin(
+        'predict',
+        `times of ${candidates.length} schedules for ${n + 1} of ${cases.length} data sets`,
+      )
+      await work.checkpoint()
+      const own = values[k]
+      if (!own) continue
+      const fitting = candidates.filter((c) => isMet({ requires: requirements[c]! }, own))
+      const kernels = fitting.map((c) => variants[c]!.kernel.compilation)
+      const predicted = timesOf(kernel, on, sample[k]!, kernels)
+      // Without predictions, only the selection itself is known.
+      const isKnown = predicted.some((t) => t !== null)
+      for (const [n, c] of fitting.entries())
+        times[c]![k] = isKnown ? predicted[n]! : selections[k] === c ? 1 : null
+    }
+  }
+  const evidenceOn = (cases: readonly number[], candidates: readonly number[]): Evidence => ({
+    measures: [],
+    cases: cases.map((k) => ({ group: `${k}`, values: values[k]! })),
+    candidates: candidates.map((c) => ({
+      times: cases.map((k) => times[c]![k]!),
+      requires: requirements[c]!,
       foundOn: null,
     })),
+  })
+  const known = (cases: readonly number[]): readonly number[] =>
+    cases.filter((k) => values[k] && times.some((own) => own[k] !== null))
+  const all = [...sample.keys()]
+  let candidates: readonly number[] = [...variants.keys()]
+  for (const [cases, most] of [
+    [all.slice(0, explored), SHORTLIST],
+    [all, plans],
+  ] as const) {
+    await predict(cases, candidates)
+    const best = cover(lossesOf(evidenceOn(known(cases), candidates)), most)
+    candidates = best.map((k) => candidates[k]!)
   }
-  const rules = bestRules(evidence, plans)
+  const shared = evidenceOn(known(all), candidates)
+  const data = shared.cases.map((c) => c.values)
+  const fitted =
+    model &&
+    fitTimes(
+      source,
+      data,
+      shared.candidates.map((c) => c.times),
+    )
+  const sums = new Map(fitted?.map((e, k) => [`time ${k}`, e]))
+  const names = [...sums.keys()]
+  const evidence: Evidence = {
+    ...shared,
+    measures: [
+      ...[...required.keys()].map((of) => ({ of, per: null, isTruth: true })),
+      ...(fitted
+        ? names.flatMap((of, k) => names.slice(k + 1).map((per) => ({ of, per, isTruth: false })))
+        : [...measures, ...ratios(source)]),
+    ],
+    cases: shared.cases.map(({ group, values: own }) => ({
+      group,
+      values: new Map([...own, ...[...sums].map(([name, e]) => [name, evaluate(e, own)] as const)]),
+    })),
+  }
+  const rules = treeRules(evidence)
+  const quantity = (name: string): Expr => sums.get(name) ?? variable(name, 'f64')
   const conditionExpr = ({ measure: { of, per }, above }: Condition): Expr => {
     const fact = required.get(of)
     if (fact) return factExpr(fact)
     const limit = constant(above, 'f64')
-    return binary('gt', variable(of, 'f64'), per ? binary('mul', limit, variable(per, 'f64')) : limit)
+    return binary('gt', quantity(of), per ? binary('mul', limit, quantity(per)) : limit)
   }
   const { span } = choice
+  const calls = choice.branches.flatMap((b) => b.calls)
   const branches = rules.map(({ conditions, candidate }): Branch => {
-    const { schedule, args } = variants[candidate]!.selection
-    const all = [...conditions.map(conditionExpr), ...requirements[candidate]!.map(factExpr)]
-    const texts = new Map(all.map((expr) => [printExpr1(expr), expr]))
+    const { schedule, args } = variants[candidates[candidate]!]!.selection
+    const { requires } = evidence.candidates[candidate]!
+    const exprs = [...conditions.map(conditionExpr), ...requires.map(factExpr)]
+    const texts = new Map(exprs.map((expr) => [printExpr1(expr), expr]))
     const called = calls.find((c) => c.schedule.name === schedule)!.schedule
     return {
       conditions: [...texts].map(([text, expr]) => ({ expr, text, span })),
@@ -177,18 +214,18 @@ export async function distil(
 export async function familyOf(
   kernel: Kernel,
   on: DeviceProperties,
-  facts: DeviceFacts,
-  deterministic = false,
+  { deterministic = false, ...options }: DistilOptions & { readonly deterministic?: boolean },
 ): Promise<PlanFamily> {
+  const sizes = new Map(Object.entries(options.sizes ?? {}))
   const planOf = ({ open }: Kernel): PlanFamily => {
     if (!open)
       return failWith('choose/decided', `the schedule of ${kernel.name} has no open decisions`, DISPATCH)
-    return familyPlan({ ...open, deterministic }, on, facts)
+    return familyPlan({ ...open, deterministic, sizes }, on, options.facts)
   }
   const plan = resultOrError(() => planOf(kernel))
   if (!(plan instanceof SptError)) return plan
   if (plan.diagnostics[0]!.code !== 'choose/open') throw plan
-  return planOf(await distil(kernel, on.kind, { facts }))
+  return planOf(await distil(kernel, on.kind, options))
 }
 
 /** Ratios of sizes and statistics, which suit data of every size. */
@@ -199,22 +236,25 @@ function ratios({ params, axes }: Kernel1): readonly Measure[] {
   return names.flatMap((of, k) => names.slice(k + 1).map((per) => ({ of, per, isTruth: false })))
 }
 
-/** The rules of a tree over at most `most` candidates: those with the least loss if each case takes the best of them, added greedily. */
-function bestRules(evidence: Evidence, most: number): readonly Rule[] {
+/** The rules of a decision tree over all candidates. */
+function treeRules(evidence: Evidence): readonly Rule[] {
   const losses = lossesOf(evidence)
-  const { cases } = evidence
-  const least = cases.map(() => CANNOT_RUN)
-  const candidates: number[] = []
-  while (candidates.length < most) {
-    const sums = losses.map((own) => least.reduce((n, l, c) => n + Math.min(l, own[c]!), 0))
-    const next = sums.indexOf(Math.min(...sums))
-    if (candidates.includes(next)) break
-    candidates.push(next)
-    for (const c of cases.keys()) least[c] = Math.min(least[c]!, losses[next]![c]!)
-  }
-  const part = { ...whole(evidence), candidates }
-  const groups = Math.min(GROUPS, cases.length / 8)
+  const part = whole(evidence)
+  const groups = Math.min(GROUPS, evidence.cases.length / 8)
   return rulesOf(grow(evidence, losses, part, { gain: GAIN, leaves: LEAVES, groups }), evidence, losses, part)
+}
+
+/** Predicted times on data; `null` without predictions. */
+function timesOf(
+  { source }: Kernel,
+  on: SelectionContext,
+  given: SelectionInputs,
+  kernels: readonly Compilation[],
+): readonly (number | null)[] {
+  const { statistics: _, capability, processors, features, resident, ...own } = given
+  const { tensors, params } = valuesIn(source, own)
+  const sizes = sizesOf(source, { tensors, params, resident: {} })
+  return predictedTimes(modelFor(on), kindOf(on), source, sparseTensors(source, tensors), sizes, kernels)
 }
 
 const factExpr = ({ size, relation, by }: Fact): Expr =>
