@@ -11,6 +11,7 @@ const IR = ['ast', 'ir', 'analysis']
 /** Kernels from text to devices. */
 const COMPILER = [
   ...IR,
+  'derive',
   'elaborate',
   'columns',
   'levels',
@@ -35,7 +36,8 @@ export const ROOMS = {
   ir: ['ast'],
   analysis: ['ast', 'ir'],
   reference: ['ast', 'ir'],
-  elaborate: [...IR, 'backends'],
+  derive: IR,
+  elaborate: [...IR, 'derive', 'backends'],
   verifiers: IR,
   interpret: IR,
   columns: IR,

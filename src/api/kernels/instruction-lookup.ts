@@ -110,6 +110,8 @@ export interface Surroundings extends Declarations {
   readonly choices: ReadonlyMap<string, Choice>
   readonly spaces: ReadonlyMap<string, Space>
   readonly sources: Sources
+  /** The program does not declare the kernel: it was derived by a call. */
+  readonly isDerived?: true
   /** Memories and instructions whose device code steps may contain; `null` for no restriction. */
   readonly own: Named | null
   /** Callback for the kernels after every step and pass; null if there is none. */

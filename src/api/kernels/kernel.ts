@@ -1,8 +1,11 @@
 /** Kernels of a program: their schedules, dispatches and search spaces by name, and their compilation. */
 import { failWith } from '../../ast/diagnostics/diagnostic.ts'
+import { expectFields, expectValue, TEXT, TEXTS } from '../../ast/diagnostics/value-kinds.ts'
 import { WORK_OPTIONS, Work } from '../../ast/work.ts'
 import { DEVICE_KINDS } from '../../backends/target.ts'
+import { gradient } from '../../derive/gradient.ts'
 import type { Choice, Schedule } from '../../elaborate/index.ts'
+import { kernelIdentifier } from '../../ir/coordinates/derived-names.ts'
 import type { Kernel1 } from '../../ir/coordinates/stage1.ts'
 import { Compilation } from '../../run/compile/compile.ts'
 import type { Device } from '../../runtime/device.ts'
@@ -19,7 +22,14 @@ import { kindOf, type SelectionContext } from '../dispatch/device-facts.ts'
 import { type DispatchCall, dispatchCall, type Selection } from '../dispatch/dispatch-conditions.ts'
 import type { Dispatch } from '../dispatch/schedules.ts'
 import { Selector } from '../dispatch/selector.ts'
-import { checkDevice, checkSizes, expectArgument, nameText } from '../inputs/argument-checks.ts'
+import {
+  checkDevice,
+  checkSizes,
+  expectArgument,
+  expectEach,
+  expectName,
+  nameText,
+} from '../inputs/argument-checks.ts'
 import { declaredOf, type RunInputs, valuesIn } from '../inputs/bound-inputs.ts'
 import { type Inputs, namedInputs, type SelectionOptions } from '../inputs/flat-inputs.ts'
 import { formatInputsFor } from '../inputs/format-input-binding.ts'
@@ -49,6 +59,16 @@ export interface KernelOrigin extends Pick<Surroundings, 'sources'> {
   readonly trace: readonly TraceStep[]
 }
 
+/** How a gradient is derived. */
+export interface GradientOptions {
+  /** Name of the new kernel; default: `KERNEL_gradient`. */
+  readonly name?: string
+  /** Tensors and scalars that are constants: no gradient flows through them. */
+  readonly stopping?: readonly string[]
+}
+
+const GRADIENT_OPTIONS = { name: TEXT, stopping: TEXTS }
+
 export class Kernel extends SteppedKernel<Kernel> {
   readonly #choice: DispatchCall<Choice> | null
 
@@ -67,6 +87,33 @@ export class Kernel extends SteppedKernel<Kernel> {
   override get compilation(): Compilation {
     if (this.#choice) stillOpen(this.#choice.choice)
     return super.compilation
+  }
+
+  /**
+   * The kernel of gradients: it computes `d_X`, of the shape and structure of X, for each tensor or scalar parameter X of
+   * `wrt`. If the output `by` is a scalar, the other outputs remain. Otherwise `d_by` is an input: the kernel is the
+   * vector-Jacobian product. Formats and schedules are applied to the result.
+   * @throws SptError `derive/…`, `api/…`
+   */
+  gradient(by: string, wrt: readonly string[], options: GradientOptions = {}): Kernel {
+    expectName('the output of a gradient', by)
+    expectValue('the tensors of a gradient', wrt, TEXTS)
+    expectFields<GradientOptions>('gradient', options, GRADIENT_OPTIONS)
+    const { coordSteps, onLoops } = super.compilation
+    if (coordSteps.length > 0 || onLoops || this.#choice)
+      failWith('derive/scheduled', `kernel ${this.name} has steps, and gradients are those of statements`, {
+        expected: 'the kernel without steps',
+        hint: "call gradient first, and then the steps: kernel.gradient('loss', ['W']).schedule(…)",
+      })
+    const named = (names: readonly string[] = []) => names.map((name) => ({ name }))
+    const derived = gradient(this.source, {
+      name: options.name ?? `${kernelIdentifier(this.name)}_gradient`,
+      by: { name: by },
+      wrt: named(wrt),
+      stopping: named(options.stopping),
+    })
+    const none = { schedules: new Map(), choices: new Map(), spaces: new Map() }
+    return Kernel.of(derived, { ...this.surroundings, ...none, isDerived: true })
   }
 
   /** Names of the kernel's schedules in the program. */
@@ -93,10 +140,10 @@ export class Kernel extends SteppedKernel<Kernel> {
     return allFormatInputsIn(this.surroundings)
   }
 
-  /** Description from which a worker thread rebuilds the kernel; `null` if its steps are observed, or a dispatch is open. */
+  /** Description from which a worker thread rebuilds the kernel; `null` if its steps are observed, a dispatch is open, or it is a gradient from a call. */
   get origin(): KernelOrigin | null {
-    const { sources, own, observer } = this.surroundings
-    if (observer || this.#choice) return null
+    const { sources, own, observer, isDerived } = this.surroundings
+    if (observer || this.#choice || isDerived) return null
     return { name: this.name, sources, instructions: own === null, trace: this.toJSON() }
   }
 

@@ -1,0 +1,209 @@
+/**
+ * Gradients: reverse-mode differentiation of a kernel on Stage I. A kernel is equivalent to its statements one after
+ * another, each over its whole domain, so its adjoint is the adjoints of the statements in reverse order. The result is
+ * an ordinary kernel.
+ */
+import { checkKinds } from '../analysis/dependence/iterator-kinds.ts'
+import { type Write, writesOf } from '../analysis/sparsity/writes.ts'
+import { failAt, SptError } from '../ast/diagnostics/diagnostic.ts'
+import { type Axis, denseAxis, isDenseRoot } from '../ir/coordinates/axis.ts'
+import type { Buffer1, Iteration, Kernel1 } from '../ir/coordinates/stage1.ts'
+import { readsIn } from '../ir/coordinates/stage1-tree.ts'
+import { Names } from '../ir/expressions/bound-names.ts'
+import { constant, type Expr, type Load, load, variable } from '../ir/expressions/expr.ts'
+import { keyOf } from '../ir/expressions/structural-equality.ts'
+import { getOrAdd } from '../ir/memoize.ts'
+import { computeType, isFloat, isHalf } from '../ir/values/dtype.ts'
+import { adjointsOf, dependsOn, type Leaf } from './adjoints.ts'
+import { axesOfCoordinates, extentOf, isVisitedOnce, rangeConditions } from './elements.ts'
+import { iterationsOfSummands, type Summand } from './iterations.ts'
+import { namesIn, pruned } from './needed.ts'
+import { checkOverwrites, checkSoleWriter, rejectPart, rejectReducer } from './rejections.ts'
+import { checkRequest, type GradientRequest } from './request.ts'
+import { withVersions } from './versions.ts'
+import { winnersOf } from './winners.ts'
+
+/**
+ * The kernel that computes the gradients `d_X` of `by` with respect to each X of `wrt`. If `by` is a scalar, all outputs
+ * of the kernel remain. Otherwise the gradient `d_by` is an input: a vector-Jacobian product.
+ * @throws SptError `derive/…`
+ */
+export const gradient = (kernel: Kernel1, request: GradientRequest): Kernel1 =>
+  new Derivation(kernel, request).run()
+
+class Derivation {
+  readonly #names: Names
+  readonly #kernel: Kernel1
+  readonly #buffers: ReadonlyMap<string, Buffer1>
+  readonly #axes: Map<string, Axis>
+  /** Tensors and scalars that depend on those of `wrt`. */
+  readonly #varied: ReadonlySet<string>
+  /** Adjoints by the names of their tensors. */
+  readonly #adjoints = new Map<string, Buffer1>()
+  /** Gradients at all coordinates of sparse tensors, by the tensors. */
+  readonly #scattered = new Map<string, Buffer1>()
+  /** Other temporaries of the backward pass. */
+  readonly #collected: Buffer1[] = []
+  readonly #backward: Iteration[] = []
+
+  constructor(
+    kernel: Kernel1,
+    private readonly request: GradientRequest,
+  ) {
+    checkRequest(kernel, request)
+    this.#names = new Names(namesIn(kernel))
+    this.#kernel = withVersions(kernel, this.#names)
+    this.#buffers = new Map(this.#kernel.buffers.map((b) => [b.name, b]))
+    this.#axes = new Map(this.#kernel.axes.map((a) => [a.name, a]))
+    this.#varied = this.#variedFrom()
+  }
+
+  get #isLoss(): boolean {
+    return this.#buffers.get(this.request.by.name)!.axes.length === 0
+  }
+
+  run(): Kernel1 {
+    const { by, wrt, name, span } = this.request
+    if (!this.#isLoss) this.#adjoints.set(by.name, { ...this.#adjointOf(by.name), role: 'in' })
+    for (const w of writesOf(this.#kernel).toReversed()) this.#reverse(w)
+    for (const of of [...this.#scattered.keys()]) this.#gather(of)
+    for (const x of wrt)
+      if (!this.#adjoints.has(x.name))
+        failAt('derive/independent', x.span ?? span, {
+          message: `${by.name} does not depend on ${x.name}`,
+          expected: `a tensor from which ${by.name} is computed`,
+        })
+    const derived = pruned(
+      {
+        ...this.#kernel,
+        name,
+        axes: [...this.#axes.values()],
+        buffers: [...this.#kernel.buffers, ...this.#collected, ...this.#ordered()],
+        reformats: [],
+        span: span ?? this.#kernel.span,
+      },
+      this.#backward,
+      this.#isLoss,
+    )
+    const problems = checkKinds(derived)
+    if (problems.length > 0) throw new SptError([...problems])
+    return derived
+  }
+
+  /** Adjoints in the order of the tensors, those of `wrt` in the order of the request. */
+  #ordered(): readonly Buffer1[] {
+    const requested = this.request.wrt.map((x) => this.#adjoints.get(x.name)!)
+    return [...[...this.#adjoints.values()].filter((b) => !requested.includes(b)).toReversed(), ...requested]
+  }
+
+  #variedFrom(): ReadonlySet<string> {
+    const out = new Set(this.request.wrt.map((x) => x.name))
+    const stopping = new Set(this.request.stopping?.map((x) => x.name))
+    const isVaried = (leaf: Leaf): boolean => out.has(leafName(leaf))
+    for (const w of writesOf(this.#kernel)) {
+      const depends = dependsOn(isVaried)
+      for (const [k, t] of w.targets.entries())
+        if (isFloat(t.dtype) && !stopping.has(t.buffer) && depends(w.values[k]!)) out.add(t.buffer)
+    }
+    return out
+  }
+
+  /** The new tensor of a gradient. Sums of narrow types accumulate in f32. */
+  #adjointOf(of: string): Buffer1 {
+    const b = this.#buffers.get(of)
+    const given = b?.dtype ?? this.#kernel.params.find((p) => p.name === of)!.dtype
+    const isRequested = this.request.wrt.some((x) => x.name === of)
+    const dtype = isRequested || of === this.request.by.name ? given : computeType(given)
+    return {
+      name: this.#names.fresh(`d_${of}`),
+      dtype,
+      axes: b?.axes ?? [],
+      role: isRequested ? 'out' : 'local',
+      fill: 0,
+      accumulate: isHalf(dtype) ? computeType(dtype) : dtype,
+      span: b?.span,
+    }
+  }
+
+  #adjoint(of: string): Buffer1 {
+    const made = this.#adjoints.get(of) ?? this.#adjointOf(of)
+    this.#adjoints.set(of, made)
+    return made
+  }
+
+  /** The adjoint of an element that a statement writes; null if the result does not depend on the element. */
+  #adjointAt(t: Load): Expr | null {
+    if (this.#isLoss && t.buffer === this.request.by.name) return constant(1, computeType(t.dtype))
+    const d = this.#adjoints.get(t.buffer)
+    if (!d || !this.#varied.has(t.buffer)) return null
+    return load(d.name, t.index, d.dtype)
+  }
+
+  /** The gradient of a sparse tensor at all coordinates, because a statement reads elements that may be absent. */
+  #dense(of: string, adjoint: Buffer1): Buffer1 {
+    return getOrAdd(this.#scattered, of, () => {
+      const axes = adjoint.axes.map((name) => {
+        const axis = this.#axes.get(name)!
+        if (isDenseRoot(axis)) return name
+        const all = denseAxis(this.#names.fresh(`${name}_all`), extentOf(axis))
+        this.#axes.set(all.name, all)
+        return all.name
+      })
+      return { ...adjoint, name: this.#names.fresh(`${adjoint.name}_all`), axes, role: 'local' }
+    })
+  }
+
+  /** Adds what was collected at all coordinates to the gradient, before it is used. */
+  #gather(of: string): void {
+    const from = this.#scattered.get(of)
+    const adjoint = this.#adjoints.get(of)
+    if (!from || !adjoint) return
+    const index = adjoint.axes.map((a) => variable(a))
+    const [target, value] = [adjoint, from].map((b) => load(b.name, index, b.dtype)) as [Load, Load]
+    const iters = adjoint.axes.map((axis) => ({ name: axis, axis, kind: 'S' as const }))
+    const summand: Summand = { buffer: adjoint, target, value, iters, conditions: [] }
+    this.#backward.push(...iterationsOfSummands([summand], from.name, this.#axes, this.#names))
+    this.#collected.push(from)
+    this.#scattered.delete(of)
+  }
+
+  #reverse(w: Write): void {
+    const seeds = w.targets.flatMap((t, k) => {
+      const adjoint = this.#adjointAt(t)
+      return adjoint ? [{ value: w.values[k]!, adjoint }] : []
+    })
+    if (seeds.length === 0) return
+    for (const t of w.targets) this.#gather(t.buffer)
+    const isSum = w.stmt.kind === 'assign' || w.stmt.reducer.name === '+'
+    const winners = isSum
+      ? undefined
+      : (winnersOf(w, this.#axes, this.#buffers, this.#names) ?? rejectReducer(w.stmt))
+    if (winners) {
+      checkSoleWriter(w, this.#kernel)
+      this.#collected.push(...winners.buffers)
+      this.#backward.push(...winners.iterations)
+    }
+    const isActive = (leaf: Leaf): boolean => this.#varied.has(leafName(leaf))
+    const isInside = (l: Load): boolean => w.inside.has(keyOf(l))
+    const terms = adjointsOf(seeds, { isActive, isInside, reject: (e) => rejectPart(e, w.stmt) })
+    const coordinates = axesOfCoordinates(w, this.#axes)
+    const iters = w.iterations.flatMap((it) => it.iters)
+    const summands = terms.map(({ leaf, guards, value }): Summand => {
+      const conditions = [...w.conditions, ...(winners?.conditions ?? []), ...guards]
+      const adjoint = this.#adjoint(leafName(leaf))
+      if (leaf.kind === 'var')
+        return { buffer: adjoint, target: load(adjoint.name, [], adjoint.dtype), value, iters, conditions }
+      const isStored = isVisitedOnce(leaf, adjoint, coordinates, this.#axes)
+      const buffer = isStored ? adjoint : this.#dense(leaf.buffer, adjoint)
+      const target = load(buffer.name, leaf.index, buffer.dtype)
+      const ranges = rangeConditions(leaf, buffer, coordinates, conditions, this.#axes)
+      return { buffer, target, value, iters, conditions: [...conditions, ...ranges] }
+    })
+    const made = iterationsOfSummands(summands, w.iterations.at(-1)!.name, this.#axes, this.#names)
+    const read = new Set(readsIn([...(winners?.iterations ?? []), ...made]).map((l) => l.buffer))
+    checkOverwrites(w, this.#kernel, (l) => isActive(l) || read.has(l.buffer))
+    this.#backward.push(...made)
+  }
+}
+
+const leafName = (leaf: Leaf): string => (leaf.kind === 'load' ? leaf.buffer : leaf.name)

@@ -1,0 +1,77 @@
+/** Statements without a derivative, and values that a backward pass cannot read: diagnostics. */
+import { type Write, writesOf } from '../analysis/sparsity/writes.ts'
+import { failAt } from '../ast/diagnostics/diagnostic.ts'
+import type { Assign, Kernel1, Reduce1 } from '../ir/coordinates/stage1.ts'
+import { type Expr, type Load, not } from '../ir/expressions/expr.ts'
+import { sameExpr } from '../ir/expressions/structural-equality.ts'
+import { printExpr1 } from '../ir/print/print-stage1.ts'
+import { scalarType } from '../ir/values/dtype.ts'
+
+/** Rejects a part of a value. @throws SptError `derive/no-derivative` */
+export function rejectPart(e: Expr, stmt: Assign | Reduce1): never {
+  const isInteger = scalarType(e.dtype) !== e.dtype || !['f16', 'bf16', 'f32', 'f64'].includes(e.dtype)
+  return failAt('derive/no-derivative', e.span ?? stmt.span, {
+    message: `${printExpr1(e)} has no derivative${isInteger ? `: it is ${scalarType(e.dtype)}` : ''}`,
+    ...(stmt.span && e.span ? { labels: [{ span: stmt.span, text: 'a value of this statement' }] } : {}),
+    expected: 'a value that depends continuously on floating-point tensors',
+    hint:
+      e.dtype === 'bool'
+        ? 'write select(condition, a, b), whose branches have derivatives, or stop the gradient at the tensor: stopping (…)'
+        : 'stop the gradient at the tensor: stopping (…)',
+  })
+}
+
+/** Rejects a reduction. @throws SptError `derive/no-rule` */
+export const rejectReducer = ({ reducer, span }: Reduce1, reason = ''): never =>
+  failAt('derive/no-rule', span, {
+    message: `the reducer ${reducer.name} has no derivative${reason}`,
+    ...(reducer.span ? { labels: [{ span: reducer.span, text: `${reducer.name} is declared here` }] } : {}),
+    expected: '+, max, min, or a monoid that selects one of its operands',
+    hint: 'stop the gradient at the target: stopping (…)',
+  })
+
+const overwritten = (message: string, at: Write, by: Write): never =>
+  failAt('derive/overwritten', at.stmt.span, {
+    message,
+    ...(by.stmt.span && by !== at ? { labels: [{ span: by.stmt.span, text: 'written here' }] } : {}),
+    hint: 'write the new values to another tensor',
+  })
+
+/**
+ * Checks that what a statement reads still has its value in the backward pass, and that its targets keep the values that
+ * it writes. @param isNeeded - Whether the backward pass needs an element @throws SptError `derive/overwritten`
+ */
+export function checkOverwrites(w: Write, kernel: Kernel1, isNeeded: (l: Load) => boolean): void {
+  const writes = writesOf(kernel)
+  const at = writes.indexOf(w)
+  for (const l of w.loads.filter(isNeeded)) {
+    const later = writes.slice(at).find((x) => x.targets.some((t) => t.buffer === l.buffer))
+    if (later) overwritten(`${l.buffer} is updated after this statement reads it`, w, later)
+  }
+  for (const t of w.targets) {
+    const before = writes.slice(0, at).find((x) => x.targets.some((y) => y.buffer === t.buffer))
+    const isUpdate = w.stmt.kind === 'assign' && before && !isDisjoint(w, before, t.buffer)
+    if (isUpdate)
+      overwritten(`this statement replaces values of ${t.buffer} that were written before`, w, before)
+  }
+}
+
+/** Checks that a reduction alone decides the values of its targets. @throws SptError `derive/overwritten` */
+export function checkSoleWriter(w: Write, kernel: Kernel1): void {
+  for (const { buffer } of w.targets) {
+    const other = writesOf(kernel).find((x) => x !== w && x.targets.some((t) => t.buffer === buffer))
+    if (other || kernel.buffers.some((b) => b.name === buffer && b.role === 'inout'))
+      overwritten(`${buffer} has values that this statement does not reduce`, w, other ?? w)
+  }
+}
+
+/** True if two statements provably write different elements of a tensor. */
+function isDisjoint(a: Write, b: Write, buffer: string): boolean {
+  const [x, y] = [a, b].map((w) => w.targets.find((t) => t.buffer === buffer)!.index) as [Expr[], Expr[]]
+  const excludes = (c: Expr, d: Expr): boolean => sameExpr(not(c), d) || sameExpr(c, not(d))
+  return (
+    x.some((e, d) => e.kind === 'const' && y[d]!.kind === 'const' && !sameExpr(e, y[d]!)) ||
+    (x.every((e, d) => sameExpr(e, y[d]!)) &&
+      a.conditions.some((c) => b.conditions.some((d) => excludes(c, d))))
+  )
+}

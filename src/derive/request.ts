@@ -1,0 +1,64 @@
+/** Requests of gradients, and their checks against the kernel. */
+import { failAt, type Span } from '../ast/diagnostics/diagnostic.ts'
+import type { Kernel1 } from '../ir/coordinates/stage1.ts'
+import { writtenBuffers1 } from '../ir/coordinates/stage1-tree.ts'
+import { isFloat } from '../ir/values/dtype.ts'
+
+/** A tensor or a scalar parameter, with its place in a text. */
+export interface Named {
+  readonly name: string
+  readonly span?: Span | undefined
+}
+
+/** A gradient as requested: of the result `by` with respect to `wrt`. */
+export interface GradientRequest {
+  /** Name of the new kernel. */
+  readonly name: string
+  readonly by: Named
+  readonly wrt: readonly Named[]
+  /** Tensors that are constants. */
+  readonly stopping?: readonly Named[]
+  readonly span?: Span | undefined
+}
+
+/** Checks the names of a request. @throws SptError `derive/…` */
+export function checkRequest(kernel: Kernel1, { by, wrt, stopping = [], span }: GradientRequest): void {
+  const scalars = kernel.params.filter((p) => p.kind === 'scalar')
+  const written = writtenBuffers1(kernel.body)
+  const find = (x: Named, among: readonly { readonly name: string; readonly dtype: string }[]) =>
+    among.find((b) => b.name === x.name) ??
+    failAt('derive/unknown-tensor', x.span ?? span, {
+      message: `kernel ${kernel.name} has no tensor ${x.name}`,
+      lookup: { name: x.name, candidates: among.map((b) => b.name) },
+    })
+  for (const x of [by, ...wrt, ...stopping]) {
+    const found = find(x, x === by ? kernel.buffers : [...kernel.buffers, ...scalars])
+    if (!isFloat(found.dtype as 'f32'))
+      failAt('derive/not-float', x.span ?? span, {
+        message: `${x.name} is ${found.dtype}, and has no gradient`,
+        expected: 'a floating-point tensor',
+      })
+  }
+  const result = kernel.buffers.find((b) => b.name === by.name)!
+  if (!written.has(result.name) || result.role === 'local')
+    failAt('derive/not-output', by.span ?? span, {
+      message: `${by.name} is not an output of ${kernel.name}`,
+      lookup: {
+        name: by.name,
+        candidates: kernel.buffers.filter((b) => b.role === 'out').map((b) => b.name),
+      },
+      expected: 'an output: gradients are those of a result',
+    })
+  for (const x of wrt)
+    if (kernel.buffers.some((b) => b.name === x.name && b.role === 'inout') && written.has(x.name))
+      failAt('derive/overwritten', x.span ?? span, {
+        message: `${x.name} is updated by ${kernel.name}`,
+        hint: 'derive a kernel without the update, and update in a kernel of its own',
+      })
+  const repeated = wrt.find((x, k) => wrt.findIndex((y) => y.name === x.name) < k)
+  if (repeated || wrt.length === 0)
+    failAt('derive/unknown-tensor', repeated?.span ?? span, {
+      message: repeated ? `${repeated.name} is requested twice` : 'no tensor is requested',
+      expected: 'each tensor once',
+    })
+}

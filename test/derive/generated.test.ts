@@ -1,0 +1,50 @@
+/** Gradients of generated kernels agree with central differences of the reference in float64. */
+import { afterAll, expect } from 'vitest'
+import { parseProgram } from '../../src/api/programs/program.ts'
+import { SptError } from '../../src/ast/diagnostics/diagnostic.ts'
+import { runs, SEED } from '../support/cases.ts'
+import { Choices, choiceNumbers } from '../support/choices.ts'
+import { checkGradients, floatsOf, inDoubles, smooth } from '../support/gradient-check.ts'
+import { generate, type Sample } from '../support/program-gen.ts'
+import { property } from '../support/property.ts'
+
+/** Pairs of an output and an input by outcome: `smooth`, `kink`, or the code of the error. */
+const counts = new Map<string, number>()
+const count = (what: string): void => void counts.set(what, (counts.get(what) ?? 0) + 1)
+
+function kernelOf({ text }: Sample) {
+  try {
+    return parseProgram(inDoubles(text)).kernel().source
+  } catch (e) {
+    if (e instanceof SptError) return undefined
+    throw e
+  }
+}
+
+property([choiceNumbers(700)], { numRuns: runs(150), seed: SEED })('gradients', (choices) => {
+  const sample = generate(new Choices(choices))
+  const kernel = kernelOf(sample)
+  if (!kernel) return
+  const inputs = smooth(kernel, sample.reference, choices[0]!)
+  for (const by of floatsOf(kernel, 'out'))
+    for (const x of floatsOf(kernel, 'in')) {
+      // Elements at equal coordinates are separate, in an order that the result does not show.
+      if (/nonunique/.test(sample.text)) continue
+      try {
+        const [c] = checkGradients(kernel, inputs, by, [x], choices[1]!)
+        count(c!.isKink ? 'kink' : 'smooth')
+        const tolerance = 1e-4 * Math.max(1, Math.abs(c!.expected))
+        if (!c!.isKink)
+          expect(Math.abs(c!.actual - c!.expected), `${by} by ${x}\n${sample.text}`).toBeLessThan(tolerance)
+      } catch (e) {
+        if (!(e instanceof SptError)) throw e
+        count(e.diagnostics[0]!.code)
+      }
+    }
+})
+
+afterAll(() => {
+  for (const code of ['derive/independent', 'derive/no-rule']) counts.delete(code)
+  const all = [...counts.values()].reduce((a, b) => a + b, 0)
+  expect(counts.get('smooth') ?? 0, JSON.stringify([...counts])).toBeGreaterThan(all / 2)
+})

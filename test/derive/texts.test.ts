@@ -1,0 +1,116 @@
+/** Derived kernels read like kernels that a person wrote. */
+import { expect, test } from 'vitest'
+import { parseProgram } from '../../src/api/programs/program.ts'
+import { load } from '../../src/node.ts'
+
+/** The declarations of adjoints and the backward iterations, a line each. */
+function backward(
+  text: string,
+  by: string,
+  wrt: readonly string[],
+  stopping: readonly string[] = [],
+): string {
+  const shown = parseProgram(text).kernel().gradient(by, wrt, { stopping }).show(1)
+  return shown
+    .slice(shown.lastIndexOf('kernel '))
+    .split(/\n {2}(?=[a-z])/)
+    .filter((member) => /d_/.test(member))
+    .map((member) => member.replace(/\s+/g, ' '))
+    .join('\n')
+    .replace(/ } }$/, ' }')
+}
+
+const AXES = 'axis i = dense_fixed(n) axis j = dense_fixed(m)'
+const mapped = (value: string, more = '') => `kernel k(n: size, m: size) {
+  ${AXES}
+  buffer X: f32[i, j] in
+  buffer B: f32[i, j] in
+  buffer Y: f32[i, j] out
+  iterate map [i, j] as SS { ${more} Y[i, j] = ${value} }
+}`
+
+test('the gradients of a sparse product are a sampled product and a product with the transpose', async () => {
+  const kernel = (await load('kernels/spmm.spt')).kernel('spmm')
+  expect(kernel.gradient('C', ['A', 'B']).show(1)).toBe(`kernel spmm_gradient(m: size, n: size, d: size) {
+  axis i = dense_fixed(m)
+  axis j = sparse_variable(i, n)
+  axis jd = dense_fixed(n)
+  axis f = dense_fixed(d)
+  buffer A: f32[i, j] in
+  buffer B: f32[jd, f] in
+  buffer d_C: f32[i, f] in
+  buffer d_A: f32[i, j] out
+  buffer d_B: f32[jd, f] out
+  iterate sum_d_A [i, j, f] as SSR {
+    d_A[i, j] += d_C[i, f] * B[j, f]
+  }
+  iterate sum_d_B [i, j, f] as RSS {
+    d_B[j, f] += d_C[i, f] * A[i, j]
+  }
+}`)
+})
+
+test.each([
+  ['2 * X[i, j]', 'd_X[i, j] += d_Y[i, j] * 2'],
+  ['X[i, j] * B[i, j] - X[i, j]', 'd_X[i, j] += d_Y[i, j] * B[i, j] - d_Y[i, j]'],
+  ['select(X[i, j] > 0, X[i, j], 0)', 'd_X[i, j] += select(X[i, j] > 0, d_Y[i, j], 0)'],
+  ['max(X[i, j], 0)', 'd_X[i, j] += select(X[i, j] >= 0, d_Y[i, j], 0)'],
+  ['exp(X[i, j])', 'd_X[i, j] += d_Y[i, j] * exp(X[i, j])'],
+  ['B[i, j] / X[i, j]', 'd_X[i, j] += -(d_Y[i, j] * B[i, j] / X[i, j] / X[i, j])'],
+  ['tanh(X[i, j])', 'let t = tanh(X[i, j]) d_X[i, j] += d_Y[i, j] * (1 - t * t)'],
+])('%s', (value, statement) => {
+  const text = backward(mapped(value), 'Y', ['X'])
+  expect(text.slice(text.indexOf('{ ') + 2, text.lastIndexOf(' }'))).toBe(statement)
+})
+
+test('elements that may be out of range are written where they exist', () => {
+  expect(backward(mapped('select(i > 0, X[i - 1, j], 0)'), 'Y', ['X'])).toContain(
+    'iterate map_d_X [i, j] as SS where (i > 0) { d_X[i - 1, j] += d_Y[i, j] }',
+  )
+  expect(backward(mapped('X[i - 1, j]'), 'Y', ['X'])).toContain('where (i - 1 >= 0) {')
+})
+
+test('a maximum passes its gradient to the first of the greatest', () => {
+  const text = backward(
+    `kernel k(n: size, m: size) {
+      ${AXES}
+      buffer X: f32[i, j] in
+      buffer Y: f32[i] out
+      iterate rows [i, j] as SR { Y[i] max= X[i, j] }
+    }`,
+    'Y',
+    ['X'],
+  )
+  expect(text).toContain('iterate rows_d_X [i, j] as SS where (j == Y_j[i]) { d_X[i, j] += d_Y[i] }')
+})
+
+test('half-precision temporaries have gradients in f32, and gradients of half-precision inputs accumulate in f32', () => {
+  const text = backward(
+    `kernel k(n: size, m: size) {
+      ${AXES}
+      buffer W: f16[i, j] in
+      buffer H: f16[i] local
+      buffer loss: f32[] out
+      iterate sum [i, j] as SR { H[i] += W[i, j] }
+      iterate total [i] as R { loss[] += H[i] * H[i] }
+    }`,
+    'loss',
+    ['W'],
+  )
+  expect(text).toContain('buffer d_H: f32[i] local\nbuffer d_W: f16[i, j] out accumulate f32')
+})
+
+test('an updated temporary has a tensor for each version', () => {
+  const text = `kernel k(n: size, m: size) {
+    ${AXES}
+    buffer X: f32[i, j] in
+    buffer T: f32[i, j] local
+    buffer Y: f32[i, j] out
+    iterate a [i, j] as SS { T[i, j] = X[i, j] * X[i, j] }
+    iterate b [i, j] as SS { T[i, j] = sin(T[i, j]) }
+    iterate c [i, j] as SS { Y[i, j] = T[i, j] * T[i, j] }
+  }`
+  expect(parseProgram(text).kernel().gradient('Y', ['X']).show(1)).toContain(
+    'd_T[i, j] * cos(T_before[i, j])',
+  )
+})
