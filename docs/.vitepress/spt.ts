@@ -9,7 +9,7 @@ const MEMBERS = words(`
   full unordered nonunique compact fill accumulate identity combine element address precision require examples
   each of merge parts nest use live in out inout local place capacity for either only to or and not`)
 const STEPS = words(`
-  split tile reorder fuse bind unroll vectorize parallel cache_read cache_write compute_at rfactor fission peel reverse
+  split tile reorder fuse bind unroll vectorize parallel cache_read cache_write compute_at compute_inline rfactor fission peel reverse
   serpentine cluster attach drop atomic pipeline join as_written tensorize`)
 const TYPES = words(`f64 f32 f16 bf16 i64 i32 u32 i16 u16 i8 u8 bool size
   dense_fixed dense_variable run sparse_fixed sparse_variable singleton bitmap`)

@@ -86,7 +86,7 @@ const LANGUAGES: Readonly<Record<Language, Readonly<Record<'keyword' | 'type', R
       wordSet(`import kernel plan launch grid block axis buffer iterate as in out inout local index let alloc if else for
       reduce where init while format over part map inverse with partition bucket split into by longer rows schedule choose
       when otherwise use each of reorder fuse attach peel tile reverse serpentine bind to unroll vectorize require cache_read
-      cache_write at accumulate within pipeline cluster tensorize compute_at fission after rfactor atomic combine merge join
+      cache_write at accumulate within pipeline cluster tensorize compute_at compute_inline fission after rfactor atomic combine merge join
       as_written instr memory define extends and or not barrier register shared`),
     type: wordSet(`size ${DTYPES.join(' ')} real ${AXIS_KINDS.join(' ')}`),
   },

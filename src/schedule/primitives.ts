@@ -6,6 +6,7 @@
 import { cacheRead } from './loops/caching/cache-read.ts'
 import { cacheWrite } from './loops/caching/cache-write.ts'
 import { computeAt } from './loops/compute-at/compute-at.ts'
+import { computeInline } from './loops/compute-at/compute-inline.ts'
 import { bind } from './loops/mapping/bind.ts'
 import { cluster } from './loops/mapping/cluster.ts'
 import { pipeline } from './loops/mapping/pipeline.ts'
@@ -69,6 +70,8 @@ export const LOOP_STEPS = {
   accumulate,
   cache_write: cacheWrite,
   compute_at: computeAt,
+  /** Replaces the loads of a buffer by the expression of its elements; the loop nest that writes it disappears. */
+  compute_inline: computeInline,
   fission,
   rfactor,
   atomic,

@@ -13,10 +13,11 @@ import { unusedName } from '../ir/expressions/bound-names.ts'
 import { getOrAdd, memoize } from '../ir/memoize.ts'
 import type { Kernel2 } from '../ir/statements/loops.ts'
 import { Decisions, Draft, type PartialPoint, type Schedulable } from './draft.ts'
+import { fuseNests } from './fusion.ts'
 import { type NestPlans, type PlainNest, planNests, reasonOf, type Trial } from './nest-plans.ts'
 import { parallelRules } from './parallel.ts'
 import { sequentialRules } from './running-sums.ts'
-import { type NestNames, nestNaming, nestShapes } from './strands.ts'
+import { type NestNames, type NestShape, nestNaming, nestShapes } from './strands.ts'
 
 export { Decisions, nextDecision, type PartialPoint, type Schedulable } from './draft.ts'
 export type { PlainNest } from './nest-plans.ts'
@@ -39,7 +40,7 @@ const shapesOf = memoize((compilation: { readonly kernel: Kernel1; readonly loop
 )
 
 /** Kernels with fused axes, by base kernel and fusions. */
-const fusedKernels = new WeakMap<object, Map<string, unknown>>()
+const kernelsWithFusedAxes = new WeakMap<object, Map<string, unknown>>()
 
 /** The kernel after the decisions on coordinates, with the plans of its nests. */
 interface SketchResult<K extends Schedulable<K>> {
@@ -61,12 +62,18 @@ export function sketch<K extends Schedulable<K>>(
   const isSequential = device === 'cpu'
   const { kernel: coordinates } = base.compilation
   const groups = isSequential ? [] : chooseFusions(coordinates, nestNaming(coordinates), d)
-  const kernel = fuseAxes(base, groups)
-  const { loops } = kernel.compilation
   // Nests with a default schedule of their own for the device are skipped.
-  const defaults = builderDefaults(loops).filter((n) => (n.singleThread === true) === isSequential)
-  const scheduled = new Set(defaults.map((n) => n.nest))
-  const shapes = shapesOf(kernel.compilation).filter((s) => !scheduled.has(s.name))
+  const shapesIn = ({ compilation }: K): readonly NestShape[] => {
+    const defaults = builderDefaults(compilation.loops).filter(
+      (n) => (n.singleThread === true) === isSequential,
+    )
+    const scheduled = new Set(defaults.map((n) => n.nest))
+    return shapesOf(compilation).filter((s) => !scheduled.has(s.name))
+  }
+  const withAxes = fuseAxes(base, groups)
+  const kernel = isSequential ? withAxes : fuseNests(withAxes, shapesIn, d)
+  const { loops } = kernel.compilation
+  const shapes = shapesIn(kernel)
   const context = { decisions: d, threads: MAX_THREADS[device], canDiverge: device === 'cuda', sizes }
   const rules = isSequential ? sequentialRules : parallelRules
   return { kernel, plans: planNests(shapes, loops, context, rules, trialsOf(kernel, target)) }
@@ -87,7 +94,7 @@ function trialsOf<K extends Schedulable<K>>(kernel: K, target: SketchTarget): Tr
 
 function fuseAxes<K extends Schedulable<K>>(base: K, groups: readonly (readonly string[])[]): K {
   if (groups.length === 0) return base
-  const cache = getOrAdd(fusedKernels, base, () => new Map()) as Map<string, K>
+  const cache = getOrAdd(kernelsWithFusedAxes, base, () => new Map()) as Map<string, K>
   return getOrAdd(cache, groups.map((x) => x.join()).join(' '), () =>
     groups.reduce((k, loops) => {
       const name = fusedName(k.compilation.kernel, loops)

@@ -4,7 +4,7 @@ import { planDenseTiles, reusedOperands } from './dense-tiles.ts'
 import { planElements } from './element-parallel.ts'
 import { isChunkable, planChunks, planLanes } from './lane-parallel.ts'
 import type { Rule } from './nest-plans.ts'
-import { hasVectors, planRowPerGroup, planRowPerThread, rowLoopOf } from './row-parallel.ts'
+import { hasVectors, planRowPerGroup, planRowPerThread, rowLoopsOf } from './row-parallel.ts'
 import type { BlockShape, NestShape, Partition, RuleContext, Strand } from './strands.ts'
 import { partitionLoops } from './strands.ts'
 
@@ -12,16 +12,16 @@ export function parallelRules(nest: NestShape, context: RuleContext): readonly R
   const [strand, ...others] = nest.strands
   if (!strand) return []
   if (others.length > 0) {
-    const row = rowLoopOf(nest)
-    if (!row) return []
+    const rows = rowLoopsOf(nest)
+    if (!rows) return []
     const planGroup = (whole: boolean) => (shape: BlockShape) =>
-      planRowPerGroup(nest, row, context, shape, whole)
+      planRowPerGroup(nest, rows, context, shape, whole)
     const rule = (name: string, plan: Rule['plan']): Rule => ({ name, atomic: [], holds: false, plan })
     return [
       rule('a group a row', planGroup(false)),
-      rule('a thread a row', () => planRowPerThread(nest, row, context)),
+      rule('a thread a row', () => planRowPerThread(nest, rows, context)),
       // If a group's row already is work for a block, both rules are the same.
-      ...(hasVectors(nest.strands) ? [] : [rule('a block a row', planGroup(true))]),
+      ...(hasVectors(nest.strands) || rows.areContiguous ? [] : [rule('a block a row', planGroup(true))]),
     ]
   }
   const partition = partitionLoops(strand)

@@ -1,14 +1,41 @@
 /** Several results per row, one after the other: a thread, a group of neighbouring threads, or a block for each row. */
+import type { Load } from '../ir/expressions/expr.ts'
+import { mentions } from '../ir/expressions/expr-tree.ts'
+import { targetsOf } from '../ir/statements/accesses.ts'
+import type { Store } from '../ir/statements/loops.ts'
 import type { Arrangement, Decisions, Plan } from './draft.ts'
 import type { BlockShape, NestShape, RuleContext, Strand, StrandLoop } from './strands.ts'
 import { largestUpTo, ownLoops, valuesUpTo } from './strands.ts'
 
-/** The loop over rows that all strands share; `undefined` if they share more, or other loops. */
-export function rowLoopOf({ strands }: NestShape): StrandLoop | undefined {
-  const [row] = strands[0]!.loops
-  const isRowLoop = row && row.role === 'rows' && !row.reduce
-  return isRowLoop && strands.every((s) => s.shared === 1) ? row : undefined
+/** The loops over rows that all strands share: the innermost, and at most two around it. */
+export interface RowLoops {
+  readonly row: StrandLoop
+  readonly leads: readonly StrandLoop[]
+  /** True if neighbouring rows are contiguous in all results of several dimensions. */
+  readonly areContiguous: boolean
 }
+
+/** The loops over rows that all strands share; `undefined` if they share other loops. */
+export function rowLoopsOf({ strands }: NestShape): RowLoops | undefined {
+  const { shared, loops } = strands[0]!
+  const leads = loops.slice(0, Math.max(0, shared - 1))
+  const row = loops[shared - 1]
+  const isSpatial = (l: StrandLoop): boolean => !l.reduce && l.needs.size === 0 && l.role !== 'reduction'
+  const areRows = row && leads.length <= 2 && [...leads, row].every(isSpatial)
+  if (!areRows || !strands.every((s) => s.shared === shared)) return undefined
+  const targets = strands.flatMap((s) => s.writes.flatMap(targetsOf))
+  const isAlongLast = ({ index }: Load | Store): boolean =>
+    index.every((e, k) => mentions(e, row.var) === (k === index.length - 1))
+  const areContiguous = targets.some((t) => t.index.length > 1) && targets.every(isAlongLast)
+  return { row, leads, areContiguous }
+}
+
+/** Threads of a block for neighbouring rows, and for the elements of a row: contiguous accesses are on `thread.x`. */
+const threadAxes = ({ areContiguous }: RowLoops) =>
+  areContiguous ? (['thread.x', 'thread.y'] as const) : (['thread.y', 'thread.x'] as const)
+
+const bindLeads = ({ leads }: RowLoops): readonly (readonly [string, 'block.y' | 'block.z'])[] =>
+  leads.map(({ var: lead }, k) => [lead, k === 0 ? 'block.y' : 'block.z'])
 
 /** True if a strand has a contiguous loop that vectors can cover. */
 export const hasVectors = (strands: readonly Strand[]): boolean =>
@@ -17,7 +44,7 @@ export const hasVectors = (strands: readonly Strand[]): boolean =>
 /** Distributes rows over threads; all other loops stay in the thread. */
 export function planRowPerThread(
   { prefix: called, strands }: NestShape,
-  row: StrandLoop,
+  rows: RowLoops,
   context: RuleContext,
 ): Plan {
   const threads = context.decisions.choose(
@@ -26,11 +53,8 @@ export function planRowPerThread(
     64,
   )
   return (draft) => {
-    const [blocks, thread] = draft.split(row.var, threads)
-    draft.bind([
-      [blocks, 'block.x'],
-      [thread, 'thread.x'],
-    ])
+    const [blocks, thread] = draft.split(rows.row.var, threads)
+    draft.bind([...bindLeads(rows), [blocks, 'block.x'], [thread, 'thread.x']])
     return {
       completeAt: thread,
       finish(late) {
@@ -47,7 +71,7 @@ export function planRowPerThread(
 /** Distributes a row's loops over neighbouring threads; with `usesBlock`, a block shares one row. */
 export function planRowPerGroup(
   { strands }: NestShape,
-  row: StrandLoop,
+  rowLoops: RowLoops,
   context: RuleContext,
   { name: shape }: BlockShape,
   usesBlock: boolean,
@@ -55,16 +79,15 @@ export function planRowPerGroup(
   const d = context.decisions
   // A row with contiguous loops is work for a block; otherwise a block has several short rows.
   const isWide = hasVectors(strands)
-  const rows = d.choose(`${shape}.rows`, [1, 2, 4, 8, 16, 32], isWide ? 1 : 8)
+  const isColumn = rowLoops.areContiguous
+  const rows = d.choose(`${shape}.rows`, [1, 2, 4, 8, 16, 32], isColumn ? 32 : isWide ? 1 : 8)
   const widths = valuesUpTo([4, 8, 16, 32, 64, 128, 256], context.threads / rows)
-  const lanes = d.choose(`${shape}.lanes`, widths, largestUpTo(widths, isWide ? 64 : 16))
-  const strandPlans = strands.map((s) => planStrand(s, lanes, usesBlock ? rows : 1, d))
+  const lanes = d.choose(`${shape}.lanes`, widths, largestUpTo(widths, isColumn ? 8 : isWide ? 64 : 16))
+  const [rowAxis, laneAxis] = threadAxes(rowLoops)
+  const strandPlans = strands.map((s) => planStrand(s, lanes, usesBlock ? rows : 1, laneAxis, d))
   return (draft) => {
-    const [blocks, group] = draft.splitUnlessOne(row.var, usesBlock ? 1 : rows)
-    draft.bind([
-      [blocks, 'block.x'],
-      [group, 'thread.y'],
-    ])
+    const [blocks, group] = draft.splitUnlessOne(rowLoops.row.var, usesBlock ? 1 : rows)
+    draft.bind([...bindLeads(rowLoops), [blocks, 'block.x'], [group, rowAxis]])
     const arranged = strandPlans.map((plan, k): readonly [Strand, Arrangement] => [strands[k]!, plan(draft)])
     return {
       finish(late) {
@@ -82,7 +105,13 @@ const contiguousLoop = (strand: Strand): StrandLoop | undefined =>
   ownLoops(strand).findLast((l) => l.role === 'contiguous' && l.needs.size === 0)
 
 /** Plans one strand of a row. @param groups - Number of groups of `lanes` threads that share a row */
-function planStrand(strand: Strand, lanes: number, groups: number, d: Decisions): Plan {
+function planStrand(
+  strand: Strand,
+  lanes: number,
+  groups: number,
+  laneAxis: 'thread.x' | 'thread.y',
+  d: Decisions,
+): Plan {
   const loops = ownLoops(strand)
   const distributed = contiguousLoop(strand) ?? loops[0]
   if (!distributed) return () => ({ finish: () => undefined })
@@ -96,7 +125,7 @@ function planStrand(strand: Strand, lanes: number, groups: number, d: Decisions)
     draft.reorder([turns, group, lane, ...others.map((l) => l.var)])
     draft.bind([
       [group, 'thread.y'],
-      [lane, 'thread.x'],
+      [lane, laneAxis],
     ])
     return {
       finish(late) {

@@ -12,6 +12,8 @@ import type { Decisions, Draft, Schedulable } from './draft.ts'
 
 export interface StrandLoop {
   readonly var: string
+  /** The name that users write. */
+  readonly name: string
   readonly role: LoopRole
   /** True for a reduction loop. */
   readonly reduce: boolean
@@ -103,6 +105,7 @@ function strandsOf(top: For, globalNames: ReadonlySet<string>): readonly Strand[
     new Set(exprs.flatMap((e) => [...freeVars(e)]).filter((v) => loops.has(v) && v !== l.var))
   const loopOf = (l: For): StrandLoop => ({
     var: l.var,
+    name: l.name,
     role: roles.get(l.var)!,
     reduce: l.reduce,
     constant: l.extent.kind === 'const' ? l.extent.value : null,

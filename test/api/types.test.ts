@@ -69,7 +69,7 @@ test('every step gives a kernel, so that calls chain', () => {
   type Step = Extract<
     keyof Kernel,
     | ('as' | 'reorder' | 'fuse' | 'attach' | 'split' | 'tile' | 'bind' | 'unroll' | 'vectorize')
-    | ('cache_read' | 'cache_write' | 'compute_at' | 'fission' | 'rfactor' | 'atomic')
+    | ('cache_read' | 'cache_write' | 'compute_at' | 'compute_inline' | 'fission' | 'rfactor' | 'atomic')
     | ('parallel' | 'sequential' | 'undo' | 'schedule' | 'apply' | 'replay')
   >
   expectTypeOf<ReturnType<Kernel[Step]>>().toEqualTypeOf<Kernel>()

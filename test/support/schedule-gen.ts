@@ -292,6 +292,7 @@ const WAYS = [
   'fission',
   'compute_at',
   'compute_at',
+  'compute_inline',
   'pipeline',
   'accumulate',
   'combine',
@@ -457,6 +458,8 @@ function loopSteps(c: Choices, k: Compilation, among: readonly Way[] = WAYS): Lo
       const others = loops.filter((l) => l.nest !== nest)
       return [{ kind: 'compute_at', nest, at: ref(c.pick(others.length > 0 ? others : loops)) }]
     }
+    case 'compute_inline':
+      return [{ kind: 'compute_inline', nest: c.pick(nests), ...(c.chance(60) ? { recompute: true } : {}) }]
     case 'fission': {
       const several = loops.filter((l) => l.body.length > 1)
       const l = c.pick(several.length > 0 ? several : loops)

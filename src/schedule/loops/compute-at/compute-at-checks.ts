@@ -9,7 +9,7 @@ import { sameExpr } from '../../../ir/expressions/structural-equality.ts'
 import { printExpr } from '../../../ir/print/print-stage2.ts'
 import { accessesOf, type BufferAccess } from '../../../ir/statements/accesses.ts'
 import { allocations, type LoopLocation } from '../../../ir/statements/definitions.ts'
-import type { For, Reduce, Stmt } from '../../../ir/statements/loops.ts'
+import type { Buffer, For, Reduce, Stmt } from '../../../ir/statements/loops.ts'
 import { initsOf } from '../../../ir/statements/reductions.ts'
 import { type Body, walkStmts } from '../../../ir/statements/tree.ts'
 import { loopNames } from '../../names/kernel-names.ts'
@@ -29,12 +29,7 @@ export function checkProducts(cx: Context, producer: For, at: LoopLocation): Rea
   const inside = new Set<Stmt>()
   walkStmts([producer, ...loop.body], (s) => inside.add(s))
   for (const name of produced) {
-    const { role } = cx.buffer(name)
-    if (role !== 'local')
-      cx.refuse('schedule/output-needed', [producer], {
-        message: `${producer.nest} writes ${name}, an output of the kernel`,
-        expected: 'a loop nest that writes local buffers',
-      })
+    checkOutput(cx, producer, name)
     const elsewhere = accessesOf(cx.kernel.body).find(
       (a) => a.buffer === name && !inside.has(a.stmt) && a.stmt.kind !== 'fill',
     )
@@ -50,6 +45,17 @@ export function checkProducts(cx: Context, producer: For, at: LoopLocation): Rea
       hint: 'choose a loop around the reads',
     })
   return produced
+}
+
+/** Returns a buffer that the producer writes. Throws `schedule/output-needed` for an output. */
+export function checkOutput(cx: Context, producer: For, name: string): Buffer {
+  const buffer = cx.buffer(name)
+  if (buffer.role !== 'local')
+    cx.refuse('schedule/output-needed', [producer], {
+      message: `${producer.nest} writes ${name}, an output of the kernel`,
+      expected: 'a loop nest that writes local buffers',
+    })
+  return buffer
 }
 
 /** Throws `schedule/order-matters` if a statement between producer and consumer writes an input of the producer. */

@@ -1,0 +1,171 @@
+/** Inlining of elementwise producers (`compute_inline`): loads of a buffer are replaced by the expression of the element. */
+
+import { expectValues, FLAG } from '../../../ast/diagnostics/value-kinds.ts'
+import { cast, type Expr } from '../../../ir/expressions/expr.ts'
+import { buffersRead, substitute } from '../../../ir/expressions/expr-tree.ts'
+import { accessesOf, type BufferAccess, writesOf } from '../../../ir/statements/accesses.ts'
+import type { For, Stmt, Store } from '../../../ir/statements/loops.ts'
+import { isSingleIteration } from '../../../ir/statements/reductions.ts'
+import { twoNests } from '../../examples.ts'
+import { replaceLoads } from '../../legality/buffer-uses.ts'
+import { gone, primitive } from '../../primitive.ts'
+import type { Context } from '../../state/context.ts'
+import * as arg from '../../steps/arguments.ts'
+import { type TopNest, topNest } from '../nests/top-nests.ts'
+import { checkOutput, checkUnseen } from './compute-at-checks.ts'
+import { matchIndices } from './epilogue-index-matching.ts'
+
+/**
+ * `compute_inline produce`: each load of the buffer that `produce` writes becomes the expression of the element, and
+ * the loop nest and its buffer disappear. The loop nest must store one element in each iteration, and its consumers must
+ * be later loop nests. Without `recompute`, each element is read at most once.
+ */
+export const computeInline = primitive({
+  word: 'compute_inline',
+  call: "computeInline('producer')",
+  takes: [arg.nest('nest'), arg.flag('recompute')],
+  given: (nest: string, how?: { readonly recompute?: boolean }) => ({ nest, ...recomputing(how) }),
+  apply(cx, step) {
+    const producer = topNest(cx, step.nest)
+    const { chain, store } = elementwise(cx, producer)
+    const { dtype } = checkOutput(cx, producer.top, store.buffer)
+    checkUnseen(cx, producer.top, producer.top, new Set([store.buffer]))
+    const reads = readsAfter(cx, producer, store)
+    const values = reads.map((r) => valuesAt(cx, chain, store, r))
+    if (!step.recompute) checkOnce(cx, producer, store, reads, values)
+    const { body } = cx.kernel
+    const inlined = replaceLoads(
+      body.filter((s) => s !== producer.top && !(s.kind === 'fill' && s.buffer === store.buffer)),
+      store.buffer,
+      (index, path) => {
+        const value = substitute(store.value, valuesAt(cx, chain, store, { index, path }))
+        return value.dtype === dtype ? value : cast(value, dtype)
+      },
+    )
+    return {
+      body: inlined,
+      unused: [store.buffer],
+      gone: chain.map((l) => gone(l, 'merged', consumersOf(l, reads, values))),
+    }
+  },
+  example: { ...twoNests, steps: 'compute_inline produce' },
+})
+
+function recomputing(how: { readonly recompute?: boolean } | undefined) {
+  const { recompute } = arg.options('computeInline', how, ['recompute'])
+  expectValues({ recompute }, { recompute: FLAG })
+  return recompute ? { recompute } : {}
+}
+
+interface Elementwise {
+  readonly chain: readonly For[]
+  readonly store: Store
+}
+
+/** The loops and the only statement of the loop nest. Throws `schedule/not-elementwise`. */
+function elementwise(cx: Context, { name, top }: TopNest): Elementwise {
+  const chain: For[] = []
+  let s: Stmt | undefined = top
+  while (s?.kind === 'for' && !s.reduce && s.mode.kind === 'serial' && s.guards.length === 0) {
+    chain.push(s)
+    s = s.body.length === 1 ? s.body[0] : undefined
+  }
+  if (s?.kind === 'store' && !buffersRead(s.value).has(s.buffer)) return { chain, store: s }
+  return cx.refuse('schedule/not-elementwise', [top], {
+    message: `${name} is more than one assignment of an element in serial loops without conditions`,
+    expected: 'iterate … as S… { T[…] = … }',
+    hint: `compute_at ${name} at a loop of its consumer`,
+  })
+}
+
+/** The loads of the buffer, all after the producer, with unchanged inputs. Throws `schedule/used-elsewhere` and others. */
+function readsAfter(cx: Context, { name, top, at }: TopNest, store: Store): readonly BufferAccess[] {
+  const { body } = cx.kernel
+  const uses = accessesOf(body, new Set([store.buffer])).filter(
+    (a) => a.stmt !== store && a.stmt.kind !== 'fill',
+  )
+  const other = uses.find((a) => a.mode === 'write' || a.whole)
+  if (other)
+    cx.refuse('schedule/used-elsewhere', [top, ...other.path.slice(0, 1)], {
+      message: `${store.buffer} is also ${other.mode === 'write' ? 'written' : 'searched'} outside of ${name}`,
+      hint: `leave ${name} a separate loop nest`,
+    })
+  if (uses.length === 0)
+    cx.refuse('schedule/not-read', [top], {
+      message: `nothing reads ${store.buffer}`,
+      hint: `leave ${name} a separate loop nest`,
+    })
+  const isIn = (k: number): boolean => {
+    const inside = accessesOf([body[k]!], new Set([store.buffer]))
+    return k !== at && inside.some((a) => a.mode === 'read')
+  }
+  const readers = body.flatMap((_, k) => (isIn(k) ? [k] : []))
+  const inputs = new Set(accessesOf([top]).flatMap((a) => (a.mode === 'read' ? [a.buffer] : [])))
+  const between = body.slice(at + 1, readers.at(-1)! + 1)
+  const written = [...writesOf(between)].find((b) => inputs.has(b))
+  if (readers[0]! < at || written !== undefined)
+    cx.refuse('schedule/order-matters', [top], {
+      message:
+        written === undefined
+          ? `${store.buffer} is read before ${name} runs`
+          : `${name} uses ${written}, which is written before ${store.buffer} is read`,
+      hint: `leave ${name} a separate loop nest`,
+    })
+  return uses
+}
+
+/** The values of the producer's loops for the element of a load. Throws `schedule/other-elements`. */
+function valuesAt(
+  cx: Context,
+  chain: readonly For[],
+  store: Store,
+  { index, path }: Pick<BufferAccess, 'index' | 'path'>,
+): ReadonlyMap<string, Expr> {
+  const values = new Map<string, Expr>()
+  const isMatched = store.index.every((e, d) => {
+    const matches = matchIndices(cx, chain, e, index[d]!, path)
+    for (const { of, value } of matches ?? []) values.set(of.var, value)
+    return matches !== undefined
+  })
+  const open = chain.find((l) => !values.has(l.var))
+  if (isMatched && !open) return values
+  return cx.refuse('schedule/other-elements', [...chain.slice(0, 1), ...path.slice(0, 1)], {
+    message: `the element of ${store.buffer} that ${path[0]?.nest ?? 'a statement'} reads does not determine ${(open ?? chain[0])?.name ?? 'a loop'}`,
+    expected: `an index of the form that ${chain[0]?.nest ?? 'the producer'} writes`,
+  })
+}
+
+/** Throws `schedule/computed-again` if an element may be read more than once. */
+function checkOnce(
+  cx: Context,
+  { name, top }: TopNest,
+  { buffer }: Store,
+  reads: readonly BufferAccess[],
+  values: readonly ReadonlyMap<string, Expr>[],
+): void {
+  const named = new Set([...values[0]!.values()].flatMap((e) => (e.kind === 'var' ? [e.name] : [])))
+  const [only, another] = reads
+  const again = only!.path.find((l) => !named.has(l.var) && !isSingleIteration(l))
+  if (!another && !again) return
+  cx.refuse('schedule/computed-again', [top, ...(again ? [again] : [])], {
+    message: again
+      ? `every iteration of ${again.name} would compute the elements of ${buffer} again`
+      : `${buffer} is read ${reads.length} times, and each would compute its elements`,
+    expected: 'one load of each element, or `recompute`',
+    hint: `compute_inline ${name} recompute`,
+  })
+}
+
+/** The consumers' loops that run over the values of a loop; without one, their outermost loops. */
+function consumersOf(
+  loop: For,
+  reads: readonly BufferAccess[],
+  values: readonly ReadonlyMap<string, Expr>[],
+): readonly string[] {
+  const names = reads.flatMap(({ path }, k) => {
+    const value = values[k]!.get(loop.var)
+    const over = path.find((l) => value?.kind === 'var' && l.var === value.name) ?? path[0]
+    return over ? [`${over.nest}.${over.name}`] : []
+  })
+  return [...new Set(names)]
+}
