@@ -63,8 +63,11 @@ export const WIDEST = 2 ** 53 - 1
 export const rangeChecks = memoize((plan: Kernel3): readonly RangeCheck[] => {
   const found = new Map<string, RangeCheck>()
   const add = (launch: string, when: readonly End[], of: Role, { expr, lo, hi, isWord }: Over): void => {
-    const key = [...when, of.what, lo, hi, isWord].map((x) => (typeof x === 'object' ? x.key : x)).join()
-    if (found.has(key)) return
+    // Of expressions that differ by a constant, as of an unrolled loop, the greatest decides.
+    const [base, constant] = hi ? withoutConstant(hi.expr) : [null, 0]
+    const key = [...when.map((e) => e.key), of.what, lo?.key, JSON.stringify(base), isWord].join()
+    const known = found.get(key)?.most
+    if (found.has(key) && (known === undefined || withoutConstant(known)[1] >= constant)) return
     const text = printExpr(expr)
     const span = expr.span ?? of.span
     found.set(key, {
@@ -103,6 +106,10 @@ export const rangeChecks = memoize((plan: Kernel3): readonly RangeCheck[] => {
     if (step.kind === 'launch') walkLaunch(plan, step, (when, of, over) => add(step.name, when, of, over))
   return [...found.values()]
 })
+
+/** The parts of a sum with a constant. */
+const withoutConstant = (e: SizeExpr): readonly [rest: SizeExpr, constant: number] =>
+  Array.isArray(e) && e[0] === 'add' && typeof e[2] === 'number' ? [e[1], e[2]] : [e, 0]
 
 function walkLaunch(
   plan: Kernel3,
