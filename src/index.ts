@@ -34,7 +34,8 @@ export type { Selection } from './api/dispatch/dispatch-conditions.ts'
 export type { RunSelection } from './api/dispatch/last-run.ts'
 export type { ConvertedTensor } from './api/inputs/converted-tensor.ts'
 export type { BindOptions, Inputs, SelectionOptions } from './api/inputs/flat-inputs.ts'
-export type { FormatData, SptFormat } from './api/inputs/format-values.ts'
+export type { FormatData } from './api/inputs/format-instances.ts'
+export type { SptFormat } from './api/inputs/format-values.ts'
 export {
   type Bindable,
   coords,

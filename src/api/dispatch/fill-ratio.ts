@@ -12,7 +12,7 @@ import { evaluate } from '../../ir/values/evaluate.ts'
 import { dependsOnValues } from '../../storage/convert.ts'
 import { slotsOf } from '../../storage/entries/stored-parts.ts'
 import type { CoordTensor, Tensor } from '../../storage/tensor.ts'
-import { givenFor, instanceOf } from '../inputs/format-values.ts'
+import { givenFor, instanceOf } from '../inputs/format-instances.ts'
 import { constantValue, type FillRatioStatistic } from './dispatch-conditions.ts'
 
 // Cache of facts about tensors, valid while the same arrays are bound. Each computation takes milliseconds.

@@ -2,44 +2,30 @@
 
 import { failAs, failWith } from '../../ast/diagnostics/diagnostic.ts'
 import { appliedName } from '../../ast/print/message-text.ts'
-import type { SpanOption } from '../../formats/instance/format-arguments.ts'
-import { instantiate } from '../../formats/instance/instantiate.ts'
 import { omittedCoordinate } from '../../formats/instance/trial.ts'
 import { type Provenance, provenance } from '../../formats/proof/provenance.ts'
-import { compressedAxis, denseAxis, type StoredAxis } from '../../ir/coordinates/axis.ts'
-import { Names } from '../../ir/expressions/bound-names.ts'
-import { variable } from '../../ir/expressions/expr.ts'
-import { type AnyFormat, formatOfOrder, type Instance, type OrderedFormat } from '../../ir/formats/format.ts'
+import { type AnyFormat, formatOfOrder, type Instance } from '../../ir/formats/format.ts'
 import { getOrAdd } from '../../ir/memoize.ts'
 import type { TensorReport } from '../../pictures/format-figures.ts'
 import type { PictureOptions } from '../../pictures/picture/index.ts'
-import { givenOperands } from '../../run/bind/format-inputs.ts'
-import { RARE_INPUTS } from '../../run/bind/rare-inputs.ts'
 import type { Sources } from '../../run/compile/compiled-program.ts'
 import { checkOrder } from '../../storage/convert.ts'
 import { coordsOfDense } from '../../storage/entries/stored-coords.ts'
 import { convertTensor, type StoredParts } from '../../storage/entries/stored-parts.ts'
-import type { FormatOperands } from '../../storage/format-operands.ts'
 import { partsFromArrays } from '../../storage/ready/ready-parts.ts'
-import { type CoordTensor, listTensor, type Tensor } from '../../storage/tensor.ts'
+import type { CoordTensor, Tensor } from '../../storage/tensor.ts'
 import { ErrorSources } from '../programs/error-sources.ts'
 import {
   checkShape,
   checkTensor,
-  coordinatesOf,
   expectArgument,
   expectInt32s,
-  expectOptions,
   isRecord,
-  isTyped,
   refuseFill,
   refuseRepair,
 } from './argument-checks.ts'
 import { type ConvertedPart, ConvertedTensor } from './converted-tensor.ts'
-import type { Bindable } from './tensors.ts'
-
-/** Lists (ascending boundaries of segments) and sets (tensors whose coordinates are used) by name. */
-export type FormatData = Readonly<Record<string, Bindable>>
+import { type FormatData, givenFor, instanceOf } from './format-instances.ts'
 
 /** A format or composition with its arguments. A format family over a list of dimensions accepts tensors of any order. */
 export class SptFormat extends ErrorSources {
@@ -192,48 +178,4 @@ export class SptFormat extends ErrorSources {
       hint: 'pass the arrays to fromParts of their format',
     })
   }
-}
-
-/** Returns the checked arguments of an instance. Throws SptError `api/…`, `bind/…`. */
-export function givenFor(instance: Instance, shape: readonly number[], data: FormatData): FormatOperands {
-  expectArgument(isRecord(data), 'lists and sets', data, 'tensors or lists of integers by name')
-  const { over, given } = instance
-  expectOptions(
-    instance.text,
-    data,
-    given.map((g) => g.name),
-  )
-  const sizes = new Map(over.map((a, k) => [sizeOf(a.name), shape[k] ?? 0]))
-  const extents = new Map(over.map((a, k) => [a.name, shape[k] ?? 0]))
-  const operands = givenOperands({ instance, sizes, extents, rare: RARE_INPUTS }, (name) =>
-    data[name] === undefined ? undefined : asTensor(name, data[name]),
-  )
-  return { sizes, extents, ...operands }
-}
-
-function asTensor(name: string, value: Bindable): Tensor {
-  if (!Array.isArray(value) && !isTyped(value)) {
-    checkTensor(name, value)
-    return value
-  }
-  const list = coordinatesOf(value, name)
-  return listTensor(list)
-}
-
-const sizeOf = (dimension: string): string => `size of ${dimension}`
-
-/** Instantiates a format over its own dimensions. Throws SptError `format/…`. */
-export function instanceOf(
-  format: OrderedFormat,
-  args: readonly (number | string)[],
-  at: SpanOption = {},
-): Instance {
-  const names = new Names(format.over)
-  const over = format.over.map((name, k): StoredAxis => {
-    const extent = variable(sizeOf(name))
-    const parent = format.over[k - 1]
-    return parent === undefined ? denseAxis(name, extent) : compressedAxis(name, parent, extent)
-  })
-  const fresh = (name: string, label: string): string => names.fresh(label === '' ? name : `${name}_${label}`)
-  return instantiate({ format, args }, over, fresh, at)
 }

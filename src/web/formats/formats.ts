@@ -172,6 +172,6 @@ async function boundOf(kernel: Kernel1, inputs: TensorInputs, statistics: object
       ? (await import('./input-values.ts')).valuesOf(kernel, Object.fromEntries(own))
       : { tensors, params }
   const hasArrays = Object.values(values.tensors).some((t) => t.kind === 'stored')
-  const { RARE_INPUTS } = hasArrays ? await import('../../run/bind/rare-inputs.ts') : { RARE_INPUTS: null }
+  const { RARE_INPUTS } = hasArrays ? await import('./input-values.ts') : { RARE_INPUTS: null }
   return runSync(bindingSteps(kernel, values, {}, RARE_INPUTS))
 }

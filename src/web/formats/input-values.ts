@@ -6,6 +6,8 @@ import type { Kernel1 } from '../../ir/coordinates/stage1.ts'
 import { type Written, withValues } from '../../run/bind/results/update-values.ts'
 import type { Bound } from '../../run/bind/types.ts'
 
+export { RARE_INPUTS } from '../../run/bind/rare-inputs.ts'
+
 /** Tensors, sizes and scalars. @throws SptError `api/argument`, `tensor/…`, `bind/…` */
 export const valuesOf = (kernel: Kernel1, inputs: Inputs): ReturnType<typeof valuesIn> =>
   valuesIn(kernel, namedInputs('bind', inputs, {}))
