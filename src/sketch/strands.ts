@@ -292,8 +292,8 @@ export interface Unroll {
   readonly predicated: boolean
 }
 
-export function chooseUnroll(name: string, d: Decisions, guess = 4): Unroll {
-  const by = d.choose(`${name}.ahead`, [1, 2, 4, 8], guess)
+export function chooseUnroll(name: string, d: Decisions): Unroll {
+  const by = d.choose(`${name}.ahead`, [1, 2, 4, 8], 4)
   return { by, predicated: by > 1 && d.choose(`${name}.rest`, ['predicated', 'apart']) === 'predicated' }
 }
 
