@@ -6,7 +6,6 @@ import type { ThreadAxis } from '../ir/expressions/expr.ts'
 import { definitionsIn, findLoop } from '../ir/statements/definitions.ts'
 import type { For, Kernel2, Stmt } from '../ir/statements/loops.ts'
 import { someStmt } from '../ir/statements/tree.ts'
-import type { CoordStep } from '../schedule/coordinates/steps.ts'
 import { KernelNames } from '../schedule/names/kernel-names.ts'
 import type { Step } from '../schedule/steps/resolve.ts'
 import type { LoopStep } from '../schedule/steps/step-data.ts'
@@ -21,6 +20,8 @@ export interface Schedulable<K> {
 export class Draft<K extends Schedulable<K>> {
   kernel: K
   readonly #names = new KernelNames()
+  #outcomes: boolean[] = []
+  #attempts = 0
 
   constructor(kernel: K) {
     this.kernel = kernel
@@ -28,10 +29,6 @@ export class Draft<K extends Schedulable<K>> {
 
   get loops(): Kernel2 {
     return this.kernel.compilation.loops
-  }
-
-  coordStep(step: CoordStep): void {
-    this.kernel = this.kernel.apply([{ stage: 1, step }])
   }
 
   step(step: LoopStep): void {
@@ -49,7 +46,20 @@ export class Draft<K extends Schedulable<K>> {
 
   /** Applies all of the steps or none; returns true if they were applied. */
   attempt(steps: () => void): boolean {
-    return this.rejection(steps) === null
+    const k = this.#attempts++
+    // Errors print the kernel, so that a rejected step takes much longer than another.
+    if (this.#outcomes[k] === false) return false
+    const isApplied = this.rejection(steps) === null
+    this.#outcomes[k] = isApplied
+    return isApplied
+  }
+
+  /** Runs the same plan as before for an identical nest: `outcomes` are those of its attempts, known ones and new ones. */
+  repeat(outcomes: boolean[], plan: () => void): void {
+    this.#outcomes = outcomes
+    this.#attempts = 0
+    plan()
+    this.#outcomes = []
   }
 
   /** Makes updates of a buffer atomic, unless they are. */

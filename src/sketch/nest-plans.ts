@@ -3,7 +3,7 @@
  * alternative never affects another nest.
  */
 import type { SptError } from '../ast/diagnostics/diagnostic.ts'
-import { groupBy } from '../ir/memoize.ts'
+import { getOrAdd, groupBy } from '../ir/memoize.ts'
 import type { DisjointWrites, Kernel2 } from '../ir/statements/loops.ts'
 import { Decisions, type Draft, type Plan, type Schedulable } from './draft.ts'
 import { chooseEpilogues, producerOf } from './epilogues.ts'
@@ -99,7 +99,11 @@ export function planNests(
         if (!reject) throw error
         for (const name of names) reject(name, error)
       }
-      for (const p of plans) attempt([p.nest.name, ...p.epilogues], () => scheduleNest(draft, p))
+      const outcomes = new Map<string, boolean[]>()
+      for (const p of plans) {
+        const known = getOrAdd(outcomes, `${p.epilogues.length} ${p.nest.key}`, () => [])
+        attempt([p.nest.name, ...p.epilogues], () => draft.repeat(known, () => scheduleNest(draft, p)))
+      }
       for (const group of merges) attempt([], () => draft.step({ kind: 'merge', nests: group }))
     },
   }

@@ -73,6 +73,23 @@ test('the number of nests is not limited, and identical nests share their decisi
   expect(await decisions(70)).toEqual(await decisions(1))
 })
 
+test('digits whose strides are sizes cover an axis, so that no fill is needed', async () => {
+  const filled = async (extent: string): Promise<boolean> => {
+    const kernel = await load(`kernel joined(heads: size, hd: size, d: size, n: size) {
+  axis e = dense_fixed(heads)
+  axis c = dense_fixed(hd)
+  axis m = dense_fixed(${extent})
+  axis t = dense_fixed(n)
+  buffer V: f32[e, c, t] in
+  buffer O: f32[m] out
+  iterate mix [e, c, t] as SSR { O[e * hd + c] += V[e, c, t] }
+}`)
+    return kernel.kernel().compilation.loops.body.some((s) => s.kind === 'fill')
+  }
+  expect(await filled('heads * hd')).toBe(false)
+  expect(await filled('d')).toBe(true)
+})
+
 const FARTHEST = `monoid farthest(v: f32, at: i32) {
   identity (-inf, -1)
   combine (a, b) = (max(a.v, b.v), select(b.v > a.v, b.at, a.at))

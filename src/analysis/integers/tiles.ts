@@ -1,5 +1,5 @@
 /** Tiles: loops over `ceildiv(n, c)` tiles of c elements, and whether sums of such loops cover 0..n. */
-import { add, ceildiv, div, type Expr, int } from '../../ir/expressions/expr.ts'
+import { add, ceildiv, div, type Expr, int, mul } from '../../ir/expressions/expr.ts'
 import { sameExpr } from '../../ir/expressions/structural-equality.ts'
 import { sameSum } from './linear.ts'
 import { type Digit, mixedRadix, strideOf } from './mixed-radix.ts'
@@ -49,7 +49,10 @@ export function tileReach(digits: readonly Digit<unknown>[], end: Expr, facts?: 
   if (first && strideOf(first) !== 1) return undefined
   const { stride, extent: count } = top ?? { stride: int(1), extent: int(1) }
   if (!count) return undefined
-  if (stride.kind !== 'const') return sameExpr(count, ceildiv(end, stride)) ? 'partial' : undefined
+  if (stride.kind !== 'const') {
+    if (sameSum(mul(count, stride), end)) return 'exact'
+    return sameExpr(count, ceildiv(end, stride)) ? 'partial' : undefined
+  }
   const size = stride.value
   if (count.kind === 'const' && end.kind === 'const') {
     const excess = count.value * size - end.value
