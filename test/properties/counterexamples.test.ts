@@ -717,6 +717,17 @@ test.each([
   expect(refusal(() => k.as('A', 'bsr(2)').show(1)).code).toBe('schedule/format-padding')
 })
 
+test('a fill value divided by a coordinate is NaN at coordinate 0', () => {
+  const k = kernel(`kernel k(m: size, n: size) {
+    axis i = dense_fixed(m)
+    axis j = dense_fixed(n)
+    buffer A: f32[i, j] in
+    buffer y: f32[i] out
+    iterate sum [i, j] as SR { y[i] += A[i, j] / f32(j) }
+  }`)
+  expect(refusal(() => k.as('A', 'csr').show(1)).code).toBe('schedule/format-padding')
+})
+
 test('pointers to data that threads exchange are not restricted', () => {
   const k = kernel(`kernel k(m: size, n: size) {
     axis i = dense_fixed(m)

@@ -39,6 +39,25 @@ test('a point consists of ordinary steps, and its decisions come one after the o
   expect(new Set(all.map((p) => space.kernel(p).trace.join())).size).toBe(all.length)
 })
 
+test('threads of a dot product unroll their vectors and their elements', async () => {
+  const kernel = (
+    await load(`kernel dots(m: size, n: size, d: size) {
+  axis i = dense_fixed(m)
+  axis j = sparse_variable(i, n)
+  axis k = dense_fixed(d)
+  axis jd = dense_fixed(n)
+  buffer A: f32[i, j] in
+  buffer X: f32[i, k] in
+  buffer Y: f32[jd, k] in
+  buffer C: f32[i, j] out
+  iterate dot [i, j, k] as SSR { C[i, j] += A[i, j] * X[i, k] * Y[j, k] }
+}`)
+  ).kernel()
+  const space = sketches(kernel, { device: 'cuda', formats: {} })
+  const { trace } = space.kernel({ ...space.defaultPoint, 'dot.per': 2, 'dot.each': 4 })
+  expect(trace.slice(-2)).toEqual(['unroll kii', 'unroll ijii'])
+})
+
 test('a loop that determines other extents has no tile', async () => {
   const kernel = (
     await load(`kernel sums(a: size, b: size, c: size, e: size) {

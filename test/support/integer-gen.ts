@@ -14,6 +14,7 @@ import {
   min,
   mul,
   neg,
+  operation,
   select,
   sub,
   variable,
@@ -145,7 +146,13 @@ export const questions = (pattern: Pattern): fc.Arbitrary<Question> =>
     const letters = new Map<string, Expr>([['c', int(by)]])
     const made = (p: Pattern, others: () => Expr): Expr => {
       if (typeof p === 'number') return int(p)
-      if (typeof p !== 'string') return binary(p[0], made(p[1], others), made(p[2], others))
+      if (typeof p !== 'string') {
+        const [op, ...operands] = p
+        return operation(
+          op,
+          operands.map((o) => made(o, others)),
+        )
+      }
       const e = letters.get(p) ?? (p === 'y' && c.chance(60) ? variable('s') : others())
       letters.set(p, e)
       return e

@@ -23,6 +23,7 @@ import { dropSingleIterations } from '../../ir/statements/reductions.ts'
 import { type Body, replaceStmt, stmt, walkStmts } from '../../ir/statements/tree.ts'
 import { type Facts, factsInside } from '../integers/facts.ts'
 import { boundKey, linear, linearKey } from '../integers/linear.ts'
+import { isIdentity } from '../sparsity/fill-folding.ts'
 
 /** A reduction under a guarded loop: the loops from the guarded loop inwards, and the loops around the guarded loop. */
 export interface GuardedReduction {
@@ -189,11 +190,7 @@ function isIdle(guard: Expr, s: Reduce, local: ReadonlyMap<string, Buffer>): boo
       ? constant(padding.value, e.dtype)
       : undefined
   }
-  return s.values.every((v, k) => {
-    const identity = s.reducer.identity[k]!
-    const value = rewriteExpr(v, padded)
-    return identity.kind === 'const' && value.kind === 'const' && value.value === identity.value
-  })
+  return s.values.every((v, k) => isIdentity(rewriteExpr(v, padded), s.reducer.identity[k]!))
 }
 
 /**

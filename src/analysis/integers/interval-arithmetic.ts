@@ -3,7 +3,8 @@
  * numbers (`interval.ts`), or expressions over sizes with constant bounds that hold for all sizes
  * (`symbolic-interval.ts`).
  */
-import { type Expr, isZero } from '../../ir/expressions/expr.ts'
+import type { Expr } from '../../ir/expressions/expr.ts'
+import { matcher } from '../../ir/expressions/patterns.ts'
 import { SIZE_OPERATORS } from '../../ir/expressions/size-expressions.ts'
 import { sameExpr } from '../../ir/expressions/structural-equality.ts'
 import { type ExprType, INT_RANGE, isFloat, isWord, scalarType } from '../../ir/values/dtype.ts'
@@ -253,12 +254,10 @@ export function intervalsOver<E, R extends Range<E>>(ends: Ends<E, R>) {
 
 /** Returns c of `x + select(x < 0, c, 0)`; 0 for other sums. */
 function addedBelowZero(x: Expr, e: Expr, defined: (e: Expr) => Expr): number {
-  const cond = e.kind === 'select' ? defined(e.cond) : e
-  const matches =
-    e.kind === 'select' &&
-    cond.kind === 'binary' &&
-    cond.op === 'lt' &&
-    sameExpr(defined(cond.a), x) &&
-    isZero(cond.b)
-  return matches && e.then.kind === 'const' && isZero(e.else) ? e.then.value : 0
+  const added = addition(e)
+  const below = added && belowZero(defined(added.x!))
+  return below && sameExpr(defined(below.x!), x) ? added.c.value : 0
 }
+
+const addition = matcher(['select', 'x', 'c', 0])
+const belowZero = matcher(['lt', 'x', 0])

@@ -3,29 +3,22 @@
  * divides n, where v may be a coordinate. Values of the source may wrap, and count as data.
  */
 
-import { add, bool, type Expr, int, lt, variable } from '../../ir/expressions/expr.ts'
+import { add, bool, type Expr, int, lt, rewriter, variable } from '../../ir/expressions/expr.ts'
 import { readsMemory, readsSome, rewriteExpr } from '../../ir/expressions/expr-tree.ts'
-import { type Bindings, type Pattern, rulesOf } from '../../ir/expressions/patterns.ts'
+import type { Rule } from '../../ir/expressions/patterns.ts'
 import { hasWrappingTerms } from '../../ir/expressions/wrapping-values.ts'
 import { mapSame, reuseIfSame } from '../../ir/lists.ts'
 import { writesOf } from '../../ir/statements/accesses.ts'
 import type { For, Stmt } from '../../ir/statements/loops.ts'
 import { type Body, bodiesOf, mapExprs, stmt, withBodies } from '../../ir/statements/tree.ts'
 import { isWord } from '../../ir/values/dtype.ts'
-import { isCompare } from '../../ir/values/math.ts'
 import type { Facts } from './facts.ts'
 import { linear, minus } from './linear.ts'
 
-/** A rule for comparisons. `to` returns an equal condition under the facts; undefined if the rule does not apply. */
-export interface ConditionRule {
-  readonly name: string
-  readonly match: Pattern
-  readonly to: (found: Bindings, facts: Facts, e: Expr) => Expr | undefined
-}
+const implied: Rule<Facts>['to'] = (_, facts, e) => (facts.implies(e) ? bool(true) : undefined)
 
-const implied: ConditionRule['to'] = (_, facts, e) => (facts.implies(e) ? bool(true) : undefined)
-
-export const CONDITION_RULES: readonly ConditionRule[] = [
+/** Rules for comparisons under facts. */
+export const CONDITION_RULES: readonly Rule<Facts>[] = [
   { name: 'implied bound', match: ['lt', 'x', 'y'], to: implied },
   { name: 'implied sign', match: ['ge', 'x', 0], to: implied },
   {
@@ -44,20 +37,14 @@ export const CONDITION_RULES: readonly ConditionRule[] = [
   },
 ]
 
-const matching = rulesOf(CONDITION_RULES)
+const simplifyCondition = rewriter(CONDITION_RULES)
 
 /** Returns a function to expressions that are equal under the facts, with fewer and uniform conditions. */
 function simplifierUnder(facts: Facts): (e: Expr) => Expr {
   const memo = new Map<Expr, Expr>()
   const simplified = (e: Expr): Expr | undefined => {
     const value = e.dtype === 'bool' ? facts.decided(e) : undefined
-    if (value !== undefined) return bool(value)
-    if (e.kind !== 'binary' || !isCompare(e.op)) return undefined
-    for (const { rule, found } of matching(e)) {
-      const simpler = rule.to(found, facts, e)
-      if (simpler) return simpler
-    }
-    return undefined
+    return value === undefined ? simplifyCondition(e, facts) : bool(value)
   }
   return (e) => rewriteExpr(e, simplified, memo)
 }

@@ -4,10 +4,10 @@
 
 import type { Assign, Reduce1, Stmt1 } from '../../ir/coordinates/stage1.ts'
 import { type StatementContext, someStmt1 } from '../../ir/coordinates/stage1-tree.ts'
-import { type Expr, isZero, type Load, not } from '../../ir/expressions/expr.ts'
+import { type Expr, isZero, type Load, not, rewriter } from '../../ir/expressions/expr.ts'
 import { rewriteExpr, substitute } from '../../ir/expressions/expr-tree.ts'
-import { firstRule, type Rule } from '../../ir/expressions/patterns.ts'
-import { keyOf } from '../../ir/expressions/structural-equality.ts'
+import { IDENTITIES } from '../../ir/expressions/identities.ts'
+import type { Rule } from '../../ir/expressions/patterns.ts'
 import { isFloat } from '../../ir/values/dtype.ts'
 
 /** Returns the known value that an access reads; undefined if it is unknown. */
@@ -15,33 +15,22 @@ export type KnownAt = (l: Load) => Expr | undefined
 
 /**
  * Returns the value with `known` values in place of accesses: 0 · x is 0 (a skipped zero is structural), x + 0 is x.
- * Floating-point factors x must be finite for that, and are added to `factors`. 0 / x is not simplified if x may be 0.
+ * Floating-point factors x must be finite for that, and are added to `factors`.
  */
 export function absorb(e: Expr, known: KnownAt, factors: Expr[]): Expr {
   return rewriteExpr(e, (x) => {
     if (x.kind === 'load') return known(x)
-    if (x.kind === 'select') return keyOf(x.then) === keyOf(x.else) ? x.then : undefined
-    const folded = foldFill(x)
-    if (folded?.finite && isFloat(x.dtype) && !alwaysFinite(folded.finite)) factors.push(folded.finite)
-    return folded?.value
+    const folded = x.kind === 'binary' && isFloat(x.dtype) ? foldFill(x) : undefined
+    if (x.kind !== 'binary' || !folded) return folded
+    const factor = isZero(x.a) ? x.b : x.a
+    if (x.op === 'mul' && !alwaysFinite(factor)) factors.push(factor)
+    return folded
   })
 }
 
-/** Rules about 0. A skipped zero is structural, so its sign has no effect. */
-export const FILL_RULES: readonly Rule[] = [
-  { name: 'zero times', match: ['mul', 0, 'x'], to: 0, finite: 'x' },
-  { name: 'times zero', match: ['mul', 'x', 0], to: 0, finite: 'x' },
-  {
-    name: 'zero over',
-    match: ['div', 0, 'x'],
-    when: ({ x }, e) => !isFloat(e.dtype) || (alwaysFinite(x!) && !isZero(x!)),
-    to: 0,
-  },
-  { name: 'zero plus', match: ['add', 0, 'x'], to: 'x' },
-  { name: 'plus zero', match: ['add', 'x', 0], to: 'x' },
-  { name: 'minus zero', match: ['sub', 'x', 0], to: 'x' },
-]
-const foldFill = firstRule(FILL_RULES)
+/** Rules for floats whose zeros are fill values, and structural. 0 / x has no rule, because x may be 0. */
+export const FILL_RULES: readonly Rule[] = IDENTITIES.filter((rule) => rule.structural)
+const foldFill = rewriter(FILL_RULES)
 
 /** Returns whether a factor is finite for any data. */
 const alwaysFinite = (e: Expr): boolean =>

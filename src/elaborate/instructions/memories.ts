@@ -1,9 +1,9 @@
 /** Elaboration of declared memories: AST → data. Their maps are checked for every element. */
-import { isIndex } from '../../analysis/integers/interval.ts'
+import { SMALL_DIVIDENDS } from '../../analysis/integers/division-rules.ts'
 import type { Extents } from '../../analysis/integers/linear.ts'
 import { rangesOver } from '../../analysis/integers/ranges.ts'
 import type * as Ast from '../../ast/nodes/nodes.ts'
-import { type Expr, int, variable } from '../../ir/expressions/expr.ts'
+import { type Expr, int, rewriter, variable } from '../../ir/expressions/expr.ts'
 import { rewriteExpr } from '../../ir/expressions/expr-tree.ts'
 import { coordinateName, LANE, type Memory, SLOT, type TileText } from '../../ir/instructions/instr.ts'
 import { coordinatesAt } from '../../ir/values/arrays.ts'
@@ -139,12 +139,10 @@ function shared(map: Ast.AddressMap, base: Base): Memory | null {
  */
 function reduced(address: Expr, extents: Extents): Expr {
   const range = rangesOver(extents)
-  return rewriteExpr(address, (e) => {
-    if (e.kind !== 'binary' || (e.op !== 'mod' && e.op !== 'div') || e.b.kind !== 'const') return undefined
-    if (!isIndex(range(e.a), e.b.value)) return undefined
-    return e.op === 'mod' ? e.a : int(0)
-  })
+  return rewriteExpr(address, (e) => withoutSmallDividends(e, range))
 }
+
+const withoutSmallDividends = rewriter(SMALL_DIVIDENDS)
 
 /** The maximum number of threads of a block on any target; each thread is checked. */
 const MOST_THREADS = 1024

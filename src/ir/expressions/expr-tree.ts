@@ -6,7 +6,7 @@
 
 import { memoize } from '../memoize.ts'
 import { isWord } from '../values/dtype.ts'
-import { binary, call, cast, type Expr, load, neg, not, select } from './expr.ts'
+import { binary, call, cast, type Expr, load, not, operation } from './expr.ts'
 
 const NONE: readonly Expr[] = Object.freeze([])
 
@@ -59,15 +59,14 @@ export function withChildren(e: Expr, operands: readonly Expr[]): Expr {
     case 'builtin':
       return e
     case 'unary':
-      return e.op === 'neg' ? neg(operands[0]!, e.span) : not(operands[0]!, e.span)
+    case 'binary':
+      return operation(e.op, operands, e.span)
     case 'cast':
       return cast(operands[0]!, e.dtype, e.span)
-    case 'binary':
-      return binary(e.op, operands[0]!, operands[1]!, e.span)
     case 'call':
       return call(e.fn, operands, e.span)
     case 'select':
-      return select(operands[0]!, operands[1]!, operands[2]!, e.span)
+      return operation(e.kind, operands, e.span)
     case 'load':
       return load(e.buffer, operands, e.dtype, e.span)
     case 'search':

@@ -4,13 +4,14 @@
  */
 
 import { invariant, type Span } from '../../ast/diagnostics/diagnostic.ts'
-import { enableMemo } from '../memoize.ts'
+import { enableMemo, groupBy } from '../memoize.ts'
 import { type ExprType, isFloat, isInt, join, scalarType } from '../values/dtype.ts'
 import { rounding } from '../values/half.ts'
 import { type BinaryOp, isCompare, isTruth, MATH, type MathFn } from '../values/math.ts'
 import { convert, foldCall, foldCompare, foldFloat, foldInt, isValue } from '../values/numeric.ts'
-import type { Builtin, Const, Expr, Load, Search, ThreadAxis, Var } from './expr-nodes.ts'
-import { sameExpr } from './structural-equality.ts'
+import type { Binary, Builtin, Const, Expr, Load, Search, ThreadAxis, Var } from './expr-nodes.ts'
+import { IDENTITIES } from './identities.ts'
+import { type Bindings, matcher, type Operator, orders, type Pattern, type Rule } from './patterns.ts'
 
 export * from './expr-nodes.ts'
 
@@ -45,14 +46,12 @@ export function search(method: Search['method'], buffer: string, lo: Expr, hi: E
 
 export function neg(x: Expr, span?: Span): Expr {
   if (x.kind === 'const' && isValue(-x.value, x.dtype)) return constant(-x.value, x.dtype, span)
-  if (x.kind === 'unary' && x.op === 'neg') return x.x
-  return freeze({ kind: 'unary', op: 'neg', x, dtype: x.dtype, span })
+  return simplified({ kind: 'unary', op: 'neg', x, dtype: x.dtype, span })
 }
 
 export function not(x: Expr, span?: Span): Expr {
   if (x.kind === 'const') return bool(x.value === 0)
-  if (x.kind === 'unary' && x.op === 'not') return x.x
-  return freeze({ kind: 'unary', op: 'not', x, dtype: 'bool', span })
+  return simplified({ kind: 'unary', op: 'not', x, dtype: 'bool', span })
 }
 
 export function call(fn: MathFn, args: readonly Expr[], span?: Span): Expr {
@@ -69,17 +68,9 @@ export function call(fn: MathFn, args: readonly Expr[], span?: Span): Expr {
 }
 
 export function select(cond: Expr, then: Expr, otherwise: Expr, span?: Span): Expr {
-  if (sameExpr(then, otherwise)) return then
   const dtype = then.dtype === otherwise.dtype ? then.dtype : join(then.dtype, otherwise.dtype)
   if (cond.kind === 'const') return cast(cond.value !== 0 ? then : otherwise, dtype)
-  return freeze({
-    kind: 'select',
-    cond,
-    then,
-    else: otherwise,
-    dtype,
-    span,
-  })
+  return simplified({ kind: 'select', cond, then, else: otherwise, dtype, span })
 }
 
 export function cast(x: Expr, dtype: ExprType, span?: Span): Expr {
@@ -101,74 +92,66 @@ export const coordinateIn = (e: Expr): Expr | undefined =>
 const isIndexOperand = (e: Expr): boolean =>
   coordinateIn(e) !== undefined || (e.kind === 'const' && e.dtype === 'i32')
 
-const isConstant = (e: Expr, value: number): boolean => e.kind === 'const' && e.value === value
-
 /**
- * `a op b`. Constants are folded to the value that every target computes, and neutral elements of integer
- * operations are removed. Other floating-point arithmetic is unchanged, because its rounding, infinities and
- * NaN belong to the program.
+ * `a op b`. Constants are folded to the value that every target computes, and identities of integers are applied. Other
+ * floating-point arithmetic is unchanged, because its rounding, infinities and NaN belong to the program.
  */
 export function binary(op: BinaryOp, a: Expr, b: Expr, span?: Span): Expr {
   if (a.dtype === 'index' && isIndexOperand(b)) return binary(op, a, cast(b, 'index'), span)
   if (b.dtype === 'index' && isIndexOperand(a)) return binary(op, cast(a, 'index'), b, span)
   const dtype = binaryType(op, a.dtype, b.dtype)
-  const make = (): Expr => freeze({ kind: 'binary', op, a, b, dtype, span })
+  const node: Binary = { kind: 'binary', op, a, b, dtype, span }
   if (a.kind === 'const' && b.kind === 'const') {
-    const c = foldCompare(op, a.value, b.value)
-    if (c !== undefined) return bool(c)
-    const fold = isFloat(dtype) ? foldFloat : foldInt
-    const v = fold(op, a.value, b.value, dtype)
-    return v !== undefined && isValue(v, dtype) ? constant(v, dtype, span) : make()
+    if (isTruth(op)) return bool(foldCompare(op, a.value, b.value)!)
+    const v = isFloat(dtype) ? foldFloat(op, a.value, b.value, dtype) : foldInt(op, a.value, b.value)
+    return v !== undefined && isValue(v, dtype) ? constant(v, dtype, span) : freeze(node)
   }
   if (isCompare(op) && (coordinateIn(a) || coordinateIn(b))) {
     const [x, y] = [a, b].map((e) => (e.kind === 'const' ? cast(e, 'index') : coordinateIn(e)))
     if (x && y) return binary(op, x, y, span)
   }
-  // A float is compared with itself to recognise NaN.
-  if (isCompare(op) && !isFloat(a.dtype) && sameExpr(a, b)) return bool(foldCompare(op, 0, 0)!)
-  if (op === 'and' || op === 'or') {
-    const neutral = op === 'and' ? 1 : 0
-    if (isConstant(a, neutral)) return b
-    if (isConstant(b, neutral) || sameExpr(a, b)) return a
-    return isConstant(a, 1 - neutral) || isConstant(b, 1 - neutral) ? bool(op === 'or') : make()
-  }
-  if (!isInt(dtype) || scalarType(a.dtype) !== scalarType(b.dtype)) return make()
-  const neutral = NEUTRAL[op]
-  if (neutral !== undefined && isConstant(b, neutral)) return a
-  switch (op) {
-    case 'add':
-      if (isConstant(a, 0)) return b
-      if (b.kind === 'binary' && b.op === 'sub' && sameExpr(b.b, a)) return b.a
-      if (a.kind === 'binary' && a.op === 'sub' && sameExpr(a.b, b)) return a.a
-      // Constants come last, so that neighbouring elements share the variable part of their addresses. A sum
-      // of a value, which may wrap, and a position, such as `v + 1` for an iterator, may wrap at each step.
-      if (b.kind === 'binary' && b.op === 'add' && b.b.kind === 'const' && a.kind !== 'const')
-        return binary('add', binary('add', a, b.a, b.span ?? span), b.b, span ?? b.span)
-      if (b.kind === 'const' && a.kind === 'binary' && a.op === 'add' && a.b.kind === 'const') {
-        const sum = a.b.value + b.value
-        if (isValue(sum, dtype)) return binary('add', a.a, constant(sum, dtype), span ?? a.span)
-      }
-      return make()
-    case 'sub':
-      if (sameExpr(a, b)) return constant(0, dtype)
-      if (a.kind === 'binary' && a.op === 'add' && sameExpr(a.a, b)) return a.b
-      return a.kind === 'binary' && a.op === 'add' && sameExpr(a.b, b) ? a.a : make()
-    case 'mul':
-      if (isConstant(a, 1)) return b
-      return isConstant(a, 0) || isConstant(b, 0) ? constant(0, dtype) : make()
-    case 'mod':
-    case 'rem':
-      return isConstant(b, 1) ? constant(0, dtype) : make()
-    case 'min':
-    case 'max':
-      return sameExpr(a, b) ? a : make()
-    default:
-      return make()
+  // Floats are compared with themselves to recognise NaN, and operands of two types are converted.
+  const exact = isTruth(op) ? !isFloat(a.dtype) : isInt(dtype) && scalarType(a.dtype) === scalarType(b.dtype)
+  return exact ? simplified(node) : freeze(node)
+}
+
+export function operation(op: Operator, [x, y, z]: readonly Expr[], span?: Span): Expr {
+  if (op === 'neg') return neg(x!, span)
+  if (op === 'not') return not(x!, span)
+  return op === 'select' ? select(x!, y!, z!, span) : binary(op, x!, y!, span)
+}
+
+/** Returns the expression of a pattern; its numbers have the type of `e`. */
+function instance(p: Pattern, found: Bindings, e: Expr): Expr {
+  if (typeof p === 'string') return found[p]!
+  if (typeof p === 'number') return constant(p, e.dtype)
+  const [op, ...operands] = p
+  const built = operands.map((o) => instance(o, found, e))
+  return operation(op, built, e.span)
+}
+
+/**
+ * Returns a function to the result of the first rule that applies to the root of an expression; undefined if none
+ * applies. Patterns are compiled once, and rules are indexed by their operators.
+ */
+export function rewriter<C>(rules: readonly Rule<C>[]): (e: Expr, context: C) => Expr | undefined {
+  const compiled = rules.flatMap((rule) => orders(rule).map((match) => ({ rule, match: matcher(match) })))
+  const byOperator = groupBy(compiled, ({ rule }) => rule.match[0])
+  return (e, context) => {
+    const op = e.kind === 'binary' || e.kind === 'unary' ? e.op : e.kind
+    for (const { rule, match } of byOperator.get(op as Operator) ?? []) {
+      const found = match(e)
+      if (!found || rule.when?.(found, context, e) === false) continue
+      const { to } = rule
+      const result = typeof to === 'function' ? to(found, context, e) : instance(to, found, e)
+      if (result) return result
+    }
+    return undefined
   }
 }
 
-/** Right operands that do not change an integer. */
-const NEUTRAL: Readonly<Partial<Record<BinaryOp, number>>> = { add: 0, sub: 0, mul: 1, div: 1, quo: 1 }
+const byIdentity: (e: Expr) => Expr | undefined = rewriter(IDENTITIES)
+const simplified = (node: Expr): Expr => byIdentity(node) ?? freeze(node)
 
 export const add = (a: Expr, b: Expr): Expr => binary('add', a, b)
 export const sub = (a: Expr, b: Expr): Expr => binary('sub', a, b)
@@ -201,4 +184,4 @@ export function conjuncts(e: Expr): readonly Expr[] {
   return [...out]
 }
 /** ceil(a / b) for a >= 0, b > 0. */
-export const ceildiv = (a: Expr, b: Expr): Expr => (isConstant(b, 1) ? a : div(add(a, sub(b, int(1))), b))
+export const ceildiv = (a: Expr, b: Expr): Expr => (isOne(b) ? a : div(add(a, sub(b, int(1))), b))

@@ -1,14 +1,17 @@
 /**
- * Patterns of expressions, for rewrite rules. A letter matches any expression, the same at each occurrence; `c` and `d`
- * match constants. Matching takes one walk over the pattern's operators.
+ * Rewrite rules as data. A pattern is a term of the operators of expressions. A letter matches any expression, the same at
+ * each occurrence; `c` and `d` match constants.
  */
 
 import type { BinaryOp } from '../values/math.ts'
-import { constant } from './expr.ts'
 import type { Const, Expr } from './expr-nodes.ts'
 import { sameExpr } from './structural-equality.ts'
 
-export type Pattern = string | number | readonly [op: BinaryOp, a: Pattern, b: Pattern]
+export type Operator = BinaryOp | 'neg' | 'not' | 'select'
+type Term<Op = Operator> = readonly [op: Op, ...operands: (string | number | Term<Op>)[]]
+export type Pattern = string | number | Term
+/** A pattern that is only matched: conversions to any type are terms, too. */
+type Matched = string | number | Term<Operator | 'cast'>
 
 export interface Bindings {
   readonly [letter: string]: Expr
@@ -19,7 +22,7 @@ export interface Bindings {
 type Letters = Record<string, Expr>
 type Matcher = (e: Expr, bindings: Letters) => boolean
 
-function compilePattern(p: Pattern, usedLetters: Set<string>): Matcher {
+function compilePattern(p: Matched, usedLetters: Set<string>): Matcher {
   if (typeof p === 'number') return (e) => e.kind === 'const' && e.value === p
   if (typeof p === 'string') {
     if (usedLetters.has(p)) return (e, bindings) => sameExpr(e, bindings[p]!)
@@ -31,20 +34,21 @@ function compilePattern(p: Pattern, usedLetters: Set<string>): Matcher {
       return true
     }
   }
-  const [op, a, b] = [p[0], compilePattern(p[1], usedLetters), compilePattern(p[2], usedLetters)]
-  return (e, bindings) => e.kind === 'binary' && e.op === op && a(e.a, bindings) && b(e.b, bindings)
+  const [op, ...operands] = p
+  const [x, y, z] = operands.map((o) => compilePattern(o, usedLetters))
+  if (op === 'select')
+    return (e, found) => e.kind === op && x!(e.cond, found) && y!(e.then, found) && z!(e.else, found)
+  if (op === 'cast') return (e, found) => e.kind === op && x!(e.x, found)
+  if (!y) return (e, found) => e.kind === 'unary' && e.op === op && x!(e.x, found)
+  return (e, found) => e.kind === 'binary' && e.op === op && x!(e.a, found) && y(e.b, found)
 }
 
-/**
- * A matcher for as many expressions as there are patterns; the patterns share their letters. It returns `undefined` if
- * one does not match.
- */
-export function matcher(...patterns: readonly Pattern[]): (...es: readonly Expr[]) => Bindings | undefined {
-  const usedLetters = new Set<string>()
-  const matchers = patterns.map((p) => compilePattern(p, usedLetters))
-  return (...es) => {
+/** Returns a function to the letters' values; undefined if the expression does not match. */
+export function matcher(pattern: Matched): (e: Expr) => Bindings | undefined {
+  const matches = compilePattern(pattern, new Set())
+  return (e) => {
     const bindings: Letters = {}
-    return matchers.every((m, k) => m(es[k]!, bindings)) ? (bindings as unknown as Bindings) : undefined
+    return matches(e, bindings) ? (bindings as unknown as Bindings) : undefined
   }
 }
 
@@ -58,30 +62,16 @@ export function rulesOf<R extends { readonly match: Pattern }>(table: readonly R
     })
 }
 
-/** A rewrite rule as data: `match` is equal to the expression `to`, or a letter, where `when` holds. */
-export interface Rule {
+/** A rewrite rule: an expression that matches is equal to `to` if `when` holds. Numbers in `to` have the type of the expression. */
+export interface Rule<C = void> {
   readonly name: string
-  readonly match: Pattern
-  readonly when?: (b: Bindings, e: Expr) => boolean
-  readonly to: string | number
-  /** A letter whose value must be finite if the type is a float. */
-  readonly finite?: string
+  readonly match: Term
+  /** The operands of `match` may be swapped. */
+  readonly commutes?: true
+  readonly when?: (found: Bindings, context: C, e: Expr) => boolean
+  readonly to: Pattern | ((found: Bindings, context: C, e: Expr) => Expr | undefined)
 }
 
-/** Returns a function that applies the first rule that matches; undefined if no rule matches. */
-export function firstRule(rules: readonly Rule[]): (e: Expr) => Rewritten | undefined {
-  const matching = rulesOf(rules)
-  return (e) => {
-    for (const { rule, found } of matching(e)) {
-      if (rule.when?.(found, e) === false) continue
-      const value = typeof rule.to === 'number' ? constant(rule.to, e.dtype) : found[rule.to]!
-      return { value, finite: rule.finite === undefined ? undefined : found[rule.finite] }
-    }
-    return undefined
-  }
-}
-
-export interface Rewritten {
-  readonly value: Expr
-  readonly finite: Expr | undefined
-}
+/** Returns the patterns of a rule: its operands in both orders if it commutes. */
+export const orders = <C>({ match, commutes }: Rule<C>): readonly Term[] =>
+  commutes ? [match, [match[0], match[2]!, match[1]!]] : [match]

@@ -3,7 +3,7 @@ import { unreachable } from '../../ast/diagnostics/diagnostic.ts'
 import { INFIX, LEVEL } from '../../ast/nodes/nodes-exprs.ts'
 import { type Const, type Expr, variable } from '../expressions/expr.ts'
 import { mentions, rewriteExpr } from '../expressions/expr-tree.ts'
-import { sameExpr } from '../expressions/structural-equality.ts'
+import { matcher } from '../expressions/patterns.ts'
 import type { FormatInstance } from '../formats/format.ts'
 import { asFields, declarationOf, mapQuery, type Query, sourceOf } from '../formats/queries.ts'
 import { type ExprType, isFloat, isWord, scalarType } from '../values/dtype.ts'
@@ -100,22 +100,15 @@ const isInfix = (op: BinaryOp): op is keyof typeof INFIX => op in INFIX
  * the form `(a + (c - 1)) / c`, values the form `a / c + i32(a % c != 0)`.
  */
 function asCeildiv(e: Expr): readonly [Expr, Expr] | null {
-  if (e.kind !== 'binary') return null
-  const { a, b } = e
-  if (e.op === 'div') {
-    // A quotient from the source is printed as written, because its sum may wrap.
-    if (e.dtype === 'i32' || b.kind !== 'const' || b.value < 2) return null
-    const sum = a.kind === 'binary' && a.op === 'add' && a.b.kind === 'const' && a.b.value === b.value - 1
-    return sum ? [a.a, b] : null
-  }
-  if (e.op !== 'add' || a.kind !== 'binary' || a.op !== 'div' || b.kind !== 'cast') return null
-  const { x } = b
-  if (x.kind !== 'binary' || x.op !== 'ne' || x.b.kind !== 'const' || x.b.value !== 0) return null
-  const modulo = x.a
-  const matches =
-    modulo.kind === 'binary' && modulo.op === 'mod' && sameExpr(modulo.a, a.a) && sameExpr(modulo.b, a.b)
-  return matches ? [a.a, a.b] : null
+  const value = valueCeildiv(e)
+  if (value) return [value.x!, value.y!]
+  // A quotient from the source is printed as written, because its sum may wrap.
+  const extent = e.dtype === 'i32' ? undefined : extentCeildiv(e)
+  return extent && extent.d.value > 1 && extent.c.value === extent.d.value - 1 ? [extent.x!, extent.d] : null
 }
+
+const extentCeildiv = matcher(['div', ['add', 'x', 'c'], 'd'])
+const valueCeildiv = matcher(['add', ['div', 'x', 'y'], ['cast', ['ne', ['mod', 'x', 'y'], 0]]])
 
 // Queries in the syntax of format declarations: `rank(j by i / 2)`.
 

@@ -35,6 +35,7 @@ import { isUniformCondition } from '../../ir/statements/clone-loops.ts'
 import type { Buffer, Stmt } from '../../ir/statements/loops.ts'
 import { define } from '../../ir/statements/statement-builders.ts'
 import { type Body, exprsOf, mapExprs, stmt } from '../../ir/statements/tree.ts'
+import type { BinaryOp } from '../../ir/values/math.ts'
 import { protectedAccesses } from './protected-accesses.ts'
 
 /** Approximate cost of one evaluation, in cycles of arithmetic. */
@@ -238,6 +239,8 @@ function shareUsers(before: Scope, then: Scope, otherwise: Scope): void {
   }
 }
 
+const RESULT_NAMES: Partial<Record<BinaryOp, string>> = { mul: 'at', add: 'at', sub: 'length', rem: 'rest' }
+
 function nameFor(e: Expr): string {
   switch (e.kind) {
     case 'load':
@@ -245,15 +248,7 @@ function nameFor(e: Expr): string {
     case 'search':
       return 'found'
     case 'binary':
-      return e.dtype === 'bool'
-        ? 'test'
-        : e.op === 'mul' || e.op === 'add'
-          ? 'at'
-          : e.op === 'sub'
-            ? 'length'
-            : e.op === 'rem'
-              ? 'rest'
-              : 'part'
+      return e.dtype === 'bool' ? 'test' : (RESULT_NAMES[e.op] ?? 'part')
     default:
       return 'value'
   }

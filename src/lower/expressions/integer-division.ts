@@ -5,12 +5,12 @@
  * addresses of swizzled tiles stay a common base plus constants.
  */
 
+import { TRUNCATIONS } from '../../analysis/integers/division-rules.ts'
 import { gcd } from '../../analysis/integers/divisors.ts'
 import { Facts } from '../../analysis/integers/facts.ts'
-import { isNonNegative } from '../../analysis/integers/interval.ts'
 import { type HardwareExtents, registersOf } from '../../analysis/integers/ranges.ts'
 import type { Names } from '../../ir/expressions/bound-names.ts'
-import { add, and, binary, constant, type Expr, eq, select, sub } from '../../ir/expressions/expr.ts'
+import { add, binary, constant, type Expr, eq, rewriter, select } from '../../ir/expressions/expr.ts'
 import { hasWrappingTerms } from '../../ir/expressions/wrapping-values.ts'
 import type { Kernel2 } from '../../ir/statements/loops.ts'
 import { type Body, rewriteStmts } from '../../ir/statements/tree.ts'
@@ -34,21 +34,20 @@ export function lowerIntegerDivision(
       if (e.kind !== 'binary' || (e.op !== 'div' && e.op !== 'mod') || isFloat(e.dtype)) return undefined
       analysis ??= analyse()
       const { registers, facts } = analysis
-      const nonNegative = (x: Expr): boolean => isNonNegative(registers(x).range)
       const safe = e.b.kind === 'const' && e.b.value !== 0
-      const positive = nonNegative(e.a) && nonNegative(e.b)
       const [from, rest] =
         e.b.kind === 'const' && !hasWrappingTerms(e.a) && !registers(e.a).ofData
           ? splitRemainder(e.a, e.b.value, facts)
           : [e.a, 0]
-      const value = positive ? binary(e.op === 'div' ? 'quo' : 'rem', from, e.b) : floored(e.op, from, e.b)
+      const division = binary(e.op, from, e.b)
+      const value = truncate(division, (x) => registers(x).range) ?? division
       if (e.op === 'mod' && rest > 0) return add(value, constant(rest, e.dtype))
       return safe ? value : select(eq(e.b, constant(0, e.b.dtype)), constant(0, e.dtype), value)
     },
   })
 }
 
-/** Splits `e` into `x + r`, with `0 <= r < g` for a common divisor g of `x` and `c`. If `e` is nonnegative, so is `x`. */
+/** Splits `e` into `x + r`, with `0 <= r < g` for a common divisor g of `x` and `c`. */
 function splitRemainder(e: Expr, c: number, facts: Facts): [x: Expr, r: number] {
   if (e.kind !== 'binary' || e.op !== 'add' || e.b.kind !== 'const' || c <= 0) return [e, 0]
   const g = gcd(facts.divisor(e.a), c)
@@ -56,19 +55,7 @@ function splitRemainder(e: Expr, c: number, facts: Facts): [x: Expr, r: number] 
   return [add(e.a, constant(e.b.value - r, e.b.dtype)), r]
 }
 
-/** Corrects a truncated result by 1 if the signs differ; repeats the operands as rarely as possible. */
-function floored(op: 'div' | 'mod', a: Expr, b: Expr): Expr {
-  const zero = constant(0, b.dtype)
-  const rem = binary('rem', a, b)
-  const negative = binary('lt', rem, zero)
-  const off =
-    b.kind === 'const' && b.value > 0
-      ? negative
-      : and(binary('ne', rem, zero), binary('ne', negative, binary('lt', b, zero)))
-  return op === 'div'
-    ? sub(binary('quo', a, b), select(off, constant(1, b.dtype), zero))
-    : add(rem, select(off, b, zero))
-}
+const truncate = rewriter(TRUNCATIONS)
 
 /**
  * Let insertion for quotients. Invariant established: the expansion of floored division, which repeats the dividend up to three times, has

@@ -18,13 +18,12 @@ import {
   type Expr,
   eq,
   int,
-  isZero,
   load,
   not,
   select,
   variable,
 } from '../../../ir/expressions/expr.ts'
-import { buffersRead, freeVars, rewriteExpr, substitute } from '../../../ir/expressions/expr-tree.ts'
+import { buffersRead, freeVars, substitute } from '../../../ir/expressions/expr-tree.ts'
 import { keyOf, sameExpr } from '../../../ir/expressions/structural-equality.ts'
 import type { Instance, PartInstance } from '../../../ir/formats/format.ts'
 import type { PartTree } from '../../../ir/formats/part-tree.ts'
@@ -67,7 +66,7 @@ export function livePartsOf(kernel: Kernel1, instance: Instance): LiveParts {
       return
     }
     const answers = new Map(tree.queries.map((q) => [q.name, answerOf(q, kernel, instance)]))
-    const resolved = (e: Expr): Expr => asCondition(substitute(e, answers))
+    const resolved = (e: Expr): Expr => substitute(e, answers)
     if (tree.kind === 'index') {
       const index = resolved(tree.index)
       for (const [k, child] of tree.children.entries()) visit(child, [...path, eq(index, int(k))])
@@ -122,15 +121,6 @@ function answerOf(q: Query, kernel: Kernel1, instance: Instance): Expr {
   )
   return select(differs(element, mask.fill), int(1), int(0))
 }
-
-/** Replaces comparisons of `select(c, 1, 0)` with 0 by the condition `c` or its negation. */
-const asCondition = (e: Expr): Expr =>
-  rewriteExpr(e, (x) => {
-    if (x.kind !== 'binary' || (x.op !== 'ne' && x.op !== 'eq') || !isZero(x.b)) return undefined
-    const is = x.a.kind === 'select' && keyOf(x.a.then) === keyOf(int(1)) && isZero(x.a.else)
-    if (!is || x.a.kind !== 'select') return undefined
-    return x.op === 'ne' ? x.a.cond : not(x.a.cond)
-  })
 
 interface Visited {
   readonly buffer: Buffer1
