@@ -613,6 +613,22 @@ test.each([
   expect(existsSync(table)).toBe(false)
 })
 
+test.each([
+  [1, 'found_dispatch'],
+  [2, 'found'],
+])('the dispatch of a table with %i rules is %s', async (count, name) => {
+  const kernel = (await load(program)).kernel()
+  const io = { env: {}, out: () => {}, err: () => {} } as never
+  const options = new Map([['generalise', [folder.at(`table-of-${name}.spt`)]]])
+  const call = new Call('tune', [program], options as never, io)
+  const rules = [{ when: 'd > 4', calls: 'found_1' }, { calls: 'found_1' }].slice(-count)
+  const schedule = { name: 'found', rules, declarations: 'schedule mul.found_1 {}\n' }
+  const tuning = { call, kernel, kind: 'cpu', device: { name: 'none' } } as never
+  const cases = [{ name: 'one', files: new Map() }] as never
+  const text = await writeTable(tuning, cases, { schedule, cases: [] } as never)
+  expect(text).toContain(`schedule mul.${name} choose from`)
+})
+
 test('--generalise writes a table, and a program with the dispatch that reads it', async () => {
   const [table, out] = [folder.at('found-table.spt'), folder.at('found.spt')]
   const slow = folder.file(

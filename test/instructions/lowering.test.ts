@@ -199,6 +199,14 @@ describe('the instructions of kernels/', async () => {
   const programs = await Promise.all(files.map((f) => load(`kernels/instructions/${f}`)))
   const all = programs.flatMap((p) => [...p.instructions]).filter(([, instr]) => !packedOperand(instr))
 
+  test('floats of test data have both signs', () => {
+    const tensors = all.flatMap(([, instr]) => Object.values(instructionTest(instr).inputs.tensors ?? {}))
+    const floats = new Set(
+      tensors.flatMap((t) => (t.kind === 'dense' && t.dtype === 'f32' ? [...t.values] : [])),
+    )
+    expect([Math.min(...floats), Math.max(...floats)]).toEqual([-3, 3])
+  })
+
   test.each(sample(all, 25))('%s has a test of its body that detects mutations', (_, instr) => {
     const { kernel, inputs } = instructionTest(instr)
     const run = (k: Kernel): number[][] => {

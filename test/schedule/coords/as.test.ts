@@ -31,6 +31,15 @@ const body = (text: string): string => text.slice(text.indexOf('  iterate'))
 
 const SUM = kernel('buffer y: f32[i] out', 'iterate sum [i, j] as SR { y[i] += A[i, j] }')
 
+test('a set may be a tensor of the kernel', () => {
+  const chosen = 'format chosen(M: set) over (i, j) { part csr where (held(M)) part csr }\n'
+  const masked = kernel(
+    'buffer M: f32[i, j] in buffer y: f32[i] out',
+    'iterate sum [i, j] as SR { y[i] += A[i, j] }',
+  )
+  expect(refusal(chosen + masked, 'A as chosen(M)')).toBe('accepted')
+})
+
 describe('kinds', () => {
   test.each([
     ['bsr(2)', 'iterate sum [io, jo, ii, ji] as SRSR'],
