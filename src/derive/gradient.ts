@@ -11,15 +11,18 @@ import type { Buffer1, Iteration, Kernel1 } from '../ir/coordinates/stage1.ts'
 import { readsIn } from '../ir/coordinates/stage1-tree.ts'
 import { Names } from '../ir/expressions/bound-names.ts'
 import { constant, type Expr, type Load, load, variable } from '../ir/expressions/expr.ts'
+import { substitute } from '../ir/expressions/expr-tree.ts'
 import { keyOf } from '../ir/expressions/structural-equality.ts'
 import { getOrAdd } from '../ir/memoize.ts'
 import { computeType, isFloat, isHalf } from '../ir/values/dtype.ts'
+import type { MonoidDerivative } from '../ir/values/monoid.ts'
 import { adjointsOf, dependsOn, type Leaf } from './adjoints.ts'
 import { axesOfCoordinates, extentOf, isVisitedOnce, rangeConditions } from './elements.ts'
 import { iterationsOfSummands, type Summand } from './iterations.ts'
 import { namesIn, pruned } from './needed.ts'
 import { checkOverwrites, checkSoleWriter, rejectPart, rejectReducer } from './rejections.ts'
 import { checkRequest, type GradientRequest } from './request.ts'
+import { withoutConstants } from './terms.ts'
 import { withVersions } from './versions.ts'
 import { winnersOf } from './winners.ts'
 
@@ -103,7 +106,7 @@ class Derivation {
     for (const w of writesOf(this.#kernel)) {
       const depends = dependsOn(isVaried)
       for (const [k, t] of w.targets.entries())
-        if (isFloat(t.dtype) && !stopping.has(t.buffer) && depends(w.values[k]!)) out.add(t.buffer)
+        if (isFloat(t.dtype) && !stopping.has(t.buffer) && operandsOf(w, k).some(depends)) out.add(t.buffer)
     }
     return out
   }
@@ -167,6 +170,19 @@ class Derivation {
     this.#scattered.delete(of)
   }
 
+  /** Adjoints of the operands of a reduction by the rule of its monoid. */
+  #byRule(w: Write, { operand, result, adjoint, values }: MonoidDerivative) {
+    const at = new Map<string, Expr>()
+    for (const [k, t] of w.targets.entries()) {
+      at.set(operand[k]!.name, w.values[k]!)
+      at.set(result[k]!.name, t)
+      at.set(adjoint[k]!.name, this.#adjointAt(t) ?? constant(0, t.dtype))
+    }
+    return w.values.flatMap((value, k) =>
+      isFloat(value.dtype) ? [{ value, adjoint: withoutConstants(substitute(values[k]!, at)) }] : [],
+    )
+  }
+
   #reverse(w: Write): void {
     const seeds = w.targets.flatMap((t, k) => {
       const adjoint = this.#adjointAt(t)
@@ -174,7 +190,9 @@ class Derivation {
     })
     if (seeds.length === 0) return
     for (const t of w.targets) this.#gather(t.buffer)
-    const isSum = w.stmt.kind === 'assign' || w.stmt.reducer.name === '+'
+    const rule = w.stmt.kind === 'reduce' ? w.stmt.reducer.derivative : undefined
+    if (rule) checkSoleWriter(w, this.#kernel)
+    const isSum = w.stmt.kind === 'assign' || rule || w.stmt.reducer.name === '+'
     const winners = isSum
       ? undefined
       : (winnersOf(w, this.#axes, this.#buffers, this.#names) ?? rejectReducer(w.stmt))
@@ -185,7 +203,11 @@ class Derivation {
     }
     const isActive = (leaf: Leaf): boolean => this.#varied.has(leafName(leaf))
     const isInside = (l: Load): boolean => w.inside.has(keyOf(l))
-    const terms = adjointsOf(seeds, { isActive, isInside, reject: (e) => rejectPart(e, w.stmt) })
+    const terms = adjointsOf(rule ? this.#byRule(w, rule) : seeds, {
+      isActive,
+      isInside,
+      reject: (e) => rejectPart(e, w.stmt),
+    })
     const coordinates = axesOfCoordinates(w, this.#axes)
     const iters = w.iterations.flatMap((it) => it.iters)
     const summands = terms.map(({ leaf, guards, value }): Summand => {
@@ -205,5 +227,9 @@ class Derivation {
     this.#backward.push(...made)
   }
 }
+
+/** The operands on which component k of a statement's targets may depend. */
+const operandsOf = ({ stmt, values }: Write, k: number): readonly Expr[] =>
+  stmt.kind === 'reduce' && stmt.reducer.derivative ? values : [values[k]!]
 
 const leafName = (leaf: Leaf): string => (leaf.kind === 'load' ? leaf.buffer : leaf.name)

@@ -1,4 +1,5 @@
 /** Partial derivatives as expressions, and products and sums of them without zeros and ones. */
+import { absorb } from '../analysis/sparsity/fill-folding.ts'
 import {
   binary,
   call,
@@ -11,6 +12,7 @@ import {
   not,
   select,
 } from '../ir/expressions/expr.ts'
+import { rewriteExpr } from '../ir/expressions/expr-tree.ts'
 import { sameExpr } from '../ir/expressions/structural-equality.ts'
 import { type ExprType, join } from '../ir/values/dtype.ts'
 import { type BinaryOp, type Derivative, MATH, type MathFn } from '../ir/values/math.ts'
@@ -56,6 +58,16 @@ export function times(d: Expr, factor: Expr): Expr {
       : times(times(d, factor.a), factor.b)
   return isOne(d) ? factor : combine('mul', d, factor)
 }
+
+/** A value without products with 0 and 1, and without sums with 0. */
+export const withoutConstants = (e: Expr): Expr =>
+  rewriteExpr(
+    absorb(e, () => undefined, []),
+    (x) => {
+      if (x.kind !== 'binary' || x.op !== 'mul') return undefined
+      return isOne(x.a) ? x.b : isOne(x.b) ? x.a : undefined
+    },
+  )
 
 const isOpposite = (c: Expr, d: Expr): boolean => sameExpr(not(c), d) || sameExpr(c, not(d))
 

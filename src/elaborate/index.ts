@@ -17,6 +17,7 @@ import { elaborateFormat } from './formats/formats.ts'
 import { constantArguments, type Family, familyOf, type Values } from './instructions/instances.ts'
 import { elaborateInstr, type FindMemory } from './instructions/instrs.ts'
 import { elaborateMemory } from './instructions/memories.ts'
+import { declaredGradients } from './kernels/declared-gradients.ts'
 import { instantiateKernels, type TypedKernel } from './kernels/kernel-instances.ts'
 import { elaborateKernel } from './kernels/kernels.ts'
 import { elaborateMonoid } from './kernels/monoids.ts'
@@ -136,7 +137,12 @@ function elaborated(linked: Program): Elaborated {
       })
     }
   const kernelNames = new Map([...program.kernels].map(([name, k]) => [k, name]))
-  const kernelOf = memo((k: Ast.Kernel) => {
+  const gradientOf = declaredGradients(
+    (k) => scopeOf(program, k),
+    (k) => kernelOf(k),
+  )
+  const kernelOf: (k: Ast.Kernel) => Kernel1 | null = memo((k: Ast.Kernel): Kernel1 | null => {
+    if (k.gradient) return gradientOf(k, k.gradient, kernelNames.get(k) ?? k.name.name)
     const find = (id: Ast.Ident): Monoid | null => {
       // A statement may belong to the base of the kernel, in another file.
       const scope = program.scopes.get(id.span.source) ?? program

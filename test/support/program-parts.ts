@@ -5,13 +5,16 @@ export const FORMATS = `
 ${standard('bsr', 'ell', 'csr', 'dcsr', 'csc')}
 `
 
-const pair = (t: string, low: string): string => `
+const pair = (t: string, low: string, rule = ''): string => `
 monoid pair(s: ${t}, m: ${t}) {
   identity (0, ${low})
   combine (a, b) = (a.s + b.s, max(a.m, b.m))
-}
+${rule}}
 `
-export const MONOIDS = { f32: pair('f32', '-inf'), i32: pair('i32', '-2147483648') }
+export const MONOIDS = {
+  f32: pair('f32', '-inf', '  derivative (x, r, d) = (d.s, select(x.m == r.m, d.m, 0))\n'),
+  i32: pair('i32', '-2147483648'),
+}
 
 /** Words of JavaScript, WGSL, CUDA C, and of what the backends print around a kernel. */
 export const KEYWORDS = `

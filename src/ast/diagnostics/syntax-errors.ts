@@ -50,7 +50,7 @@ function misspeltKeyword(
 const formsHint = ({ word, forms }: StepSyntax): string =>
   `write ${orList(forms.map((f) => `\`${formText(word, f)}\``))}`
 
-const DECLARED = /^[ \t]*(kernel|format|monoid|schedule|memory|instr|dispatch)\b/gm
+const DECLARED = /^[ \t]*(kernel|gradient|format|monoid|schedule|memory|instr|dispatch)\b/gm
 
 /** The forms of the step around the error, if the error is in a schedule or space. */
 function stepHint(before: string, steps: readonly StepSyntax[]): string | undefined {
@@ -225,6 +225,7 @@ const GROUPS: readonly SyntaxGroup[] = [
     trigger: ['"kernel"', '"monoid"'],
     replaced: [
       '"kernel"',
+      '"gradient"',
       '"monoid"',
       '"format"',
       '"schedule"',
@@ -234,7 +235,7 @@ const GROUPS: readonly SyntaxGroup[] = [
       '"dispatch"',
     ],
     replacement:
-      'a declaration (`kernel`, `format`, `monoid`, `schedule`, `memory`, `instr`, `dispatch` or `import`)',
+      'a declaration (`kernel`, `gradient`, `format`, `monoid`, `schedule`, `memory`, `instr`, `dispatch` or `import`)',
   },
   {
     trigger: ['"let"', '"if"'],

@@ -19,6 +19,15 @@ export interface Kernel extends Item {
   readonly base: BaseKernel | null
   /** In source order. */
   readonly members: readonly Member[]
+  /** The kernel is derived from another one, and has no members of its own. */
+  readonly gradient?: GradientOf | undefined
+}
+/** `sage by loss wrt (W1, b1) stopping (top)`. */
+export interface GradientOf extends Node {
+  readonly of: BaseKernel
+  readonly by: Ident
+  readonly wrt: readonly Ident[]
+  readonly stopping: readonly Ident[]
 }
 export type Member = AxisDecl | BufferDecl | Define | Iterate | KernelCall | Copies
 
@@ -166,8 +175,16 @@ export interface Monoid extends Item {
   readonly left: Ident
   readonly right: Ident
   readonly result: readonly Expr[]
+  readonly derivative?: MonoidDerivative | undefined
   /** Comments of the `identity` and `combine` lines. */
   readonly lines?: { readonly identity?: Trivia; readonly combine?: Trivia } | undefined
+}
+/** `derivative (x, r, d) = (values…)`: adjoint of the operand x of a reduction with the result r, whose adjoint is d. */
+export interface MonoidDerivative extends Node {
+  readonly operand: Ident
+  readonly result: Ident
+  readonly adjoint: Ident
+  readonly values: readonly Expr[]
 }
 export interface MonoidField extends Node {
   readonly name: Ident

@@ -25,13 +25,15 @@ type Combine = Pick<ast.Monoid, 'left' | 'right' | 'result'>
 export const monoidLines = new WeakMap<ast.Monoid, readonly [Writable, Writable]>()
 
 export const formats: Actions = {
-  Monoid(_, name, opening, fields, closing, open, identity, _s, combine, _t, close) {
+  Monoid(_, name, opening, fields, closing, open, identity, _s, combine, _t, derivative, _u, close) {
+    const rule = get<ast.MonoidDerivative | null>(derivative)
     const node: ast.Monoid = {
       kind: 'monoid',
       name: get(name),
       fields: get<ast.Param[]>(fields).map(monoidField),
       identity: get(identity),
       ...get<Combine>(combine),
+      ...(rule && { derivative: rule }),
       span: spanOf(this),
     }
     const fieldCount = {
@@ -41,12 +43,27 @@ export const formats: Actions = {
     }
     checkSameLength(fieldCount, { what: 'value', length: node.identity.length, span: spanOf(identity) })
     checkSameLength(fieldCount, { what: 'value', length: node.result.length, span: spanOf(combine) })
+    if (rule)
+      checkSameLength(fieldCount, { what: 'value', length: rule.values.length, span: spanOf(derivative) })
     const lines = [identity, combine].map((n) => item({ span: spanOf(n) }))
     blockItem(node, { items: lines, span: between(spanOf(open), spanOf(close)) })
     const [first, second] = slotsOf(lines)
     monoidLines.set(node, [first!.trivia, second!.trivia])
     return node
   },
+  AdjointRule: part<ast.MonoidDerivative>(
+    null,
+    '',
+    '',
+    'operand',
+    '',
+    'result',
+    '',
+    'adjoint',
+    '',
+    '',
+    'values',
+  ),
   Combine: part<Combine>(null, '', '', 'left', '', 'right', '', '', 'result'),
   Format(_, name, params, _over, over, body) {
     const braces = get<Braces<FormatItem>>(body)

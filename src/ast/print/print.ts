@@ -86,7 +86,19 @@ function printDeclaration(p: Printer, d: ast.File['decls'][number]): void {
     )
 }
 
+function gradientDoc(k: ast.Kernel, g: ast.GradientOf): Doc {
+  const stopping = g.stopping.length > 0 ? ` stopping ${parenthesised(g.stopping)}` : ''
+  const of = `${g.of.name.name}${typeList(names(g.of.types))}`
+  return `gradient ${k.name.name} of ${of} by ${g.by.name} wrt ${parenthesised(g.wrt)}${stopping}`
+}
+
+const parenthesised = (list: readonly ast.Ident[]): string => `(${names(list).join(', ')})`
+
 function printKernel(p: Printer, k: ast.Kernel): void {
+  if (k.gradient) {
+    p.item(k.trivia, gradientDoc(k, k.gradient))
+    return
+  }
   const params = k.params.map((x) => `${x.name.name}: ${x.type.name}`)
   const base = k.base ? ` extends ${k.base.name.name}${typeList(names(k.base.types))}` : ''
   const head = [`kernel ${k.name.name}${typeList(k.typeParams.map(paramText))}`, tuple(params), base]
@@ -136,6 +148,11 @@ function printMonoid(p: Printer, m: ast.Monoid): void {
   p.block(m.trivia, [`monoid ${m.name.name}`, tuple(fields)], () => {
     p.item(m.lines?.identity, ['identity ', values(m.identity)])
     p.item(m.lines?.combine, [`combine (${m.left.name}, ${m.right.name}) = `, values(m.result)])
+    const rule = m.derivative
+    if (rule) {
+      const operands = parenthesised([rule.operand, rule.result, rule.adjoint])
+      p.item(undefined, [`derivative ${operands} = `, values(rule.values)])
+    }
   })
 }
 

@@ -39,8 +39,11 @@ export function elaborateMonoid(m: Ast.Monoid): Monoid | null {
       return field ? converted(e, names, field.type.name, `component ${field.name.name}`) : null
     })
   const identity = values(m.identity, CONSTANTS)
-  const result = values(m.result, operands(m))
-  if (errorCount() > before || [...identity, ...result].some((e) => e === null)) return null
+  const result = values(m.result, operands(m, [m.left, m.right]))
+  const rule = m.derivative
+  const sides = rule ? [rule.operand, rule.result, rule.adjoint] : []
+  const adjoint = rule ? values(rule.values, operands(m, sides)) : []
+  if (errorCount() > before || [...identity, ...result, ...adjoint].some((e) => e === null)) return null
   const monoid: Monoid = {
     name: m.name.name,
     fields: m.fields.map((f) => ({ name: f.name.name, dtype: f.type.name })),
@@ -48,6 +51,14 @@ export function elaborateMonoid(m: Ast.Monoid): Monoid | null {
     left: vars(m.left),
     right: vars(m.right),
     result: result as Expr[],
+    ...(rule && {
+      derivative: {
+        operand: vars(rule.operand),
+        result: vars(rule.result),
+        adjoint: vars(rule.adjoint),
+        values: adjoint as Expr[],
+      },
+    }),
     span: m.name.span,
   }
   const wrong = violation(monoid)
@@ -67,8 +78,8 @@ const CONSTANTS: Names = noNames((e) =>
   }),
 )
 
-function operands(m: Ast.Monoid): Names {
-  const sides = [m.left.name, m.right.name]
+function operands(m: Ast.Monoid, of: readonly Ast.Ident[]): Names {
+  const sides = of.map((s) => s.name)
   const fields = m.fields.map((f) => f.name.name)
   const refuse = (e: Ast.Expr): null =>
     report('check/monoid-name', e.span, {

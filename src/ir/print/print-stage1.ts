@@ -39,6 +39,7 @@ function printBuffer1(b: Buffer1): string {
 const tuple = (xs: readonly string[]): string => (xs.length === 1 ? xs[0]! : `(${xs.join(', ')})`)
 
 function printMonoid(m: Monoid): string {
+  const rule = m.derivative
   const sideName = (vars: Monoid['left']): string => vars[0]!.name.split('.')[0]!
   const fields = m.fields.map((f) => `${f.name}: ${f.dtype}`).join(', ')
   const values = (xs: readonly Expr[]): string => tuple(xs.map((e, k) => printExpr1(e, m.fields[k]!.dtype)))
@@ -46,6 +47,11 @@ function printMonoid(m: Monoid): string {
     `monoid ${m.name}(${fields}) {`,
     `  identity ${values(m.identity)}`,
     `  combine (${sideName(m.left)}, ${sideName(m.right)}) = ${values(m.result)}`,
+    ...(rule
+      ? [
+          `  derivative (${[rule.operand, rule.result, rule.adjoint].map(sideName).join(', ')}) = ${values(rule.values)}`,
+        ]
+      : []),
     '}',
   ].join('\n')
 }

@@ -13,7 +13,16 @@ export interface Monoid {
   readonly left: readonly Var[]
   readonly right: readonly Var[]
   readonly result: readonly Expr[]
+  /** The adjoint of an operand of a reduction, over the operand, the result and its adjoint. */
+  readonly derivative?: MonoidDerivative | undefined
   readonly span?: Span | undefined
+}
+
+export interface MonoidDerivative {
+  readonly operand: readonly Var[]
+  readonly result: readonly Var[]
+  readonly adjoint: readonly Var[]
+  readonly values: readonly Expr[]
 }
 
 export const BUILTIN_REDUCERS = ['+', '*', 'min', 'max', 'and', 'or'] as const
