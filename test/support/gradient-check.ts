@@ -77,7 +77,8 @@ export function checkGradients(
     ...(inputs.structure ? { structure: kept(inputs.structure) } : {}),
   }).buffers
   const total = (r: RefResult): number => r.values.reduce((sum, v, k) => sum + v * weights[k]!, 0)
-  return wrt.map((tensor): Checked => {
+  const names = derived.buffers.filter((b) => b.role === 'out').slice(-wrt.length)
+  return wrt.map((tensor, n): Checked => {
     const x = inputs.buffers[tensor]!
     const values = Array.from('coords' in x ? x.values! : x)
     const direction = numbers(values.length)
@@ -87,7 +88,7 @@ export function checkGradients(
       return total(run({ ...inputs, buffers: { ...inputs.buffers, [tensor]: next } }))
     }
     const [right, middle, left] = [at(STEP), total(result), at(-STEP)]
-    const g = gradients[`d_${tensor}`]!
+    const g = gradients[names[n]!.name]!
     const gradientAt = valueAt(g)
     const shape = g.shape
     const actual = direction.reduce((sum, d, k) => {
