@@ -3,6 +3,7 @@
  * It is made from Stage III when a kernel is compiled, or read from JSON (`read.ts`); the two are equal except for source locations.
  */
 import { type RangeCheck, rangeChecks } from '../analysis/integers/range-checks.ts'
+import { sharedTemporaries } from '../analysis/loops/temporary-memory.ts'
 import type { ArgSpec, Entry } from '../backends/module.ts'
 import { type ModuleText, targetOf } from '../backends/targets/index.ts'
 import type { Kernel1, Param } from '../ir/coordinates/stage1.ts'
@@ -62,12 +63,19 @@ interface Compiled
 /** Returns the plan of compiled code. The entries of `texts` are in the order of the launches. */
 export function launchPlan({ kernel, stage3, arenas, words, ...compiled }: Compiled): LaunchPlan {
   const { name, params, buffers, facts, lostWrites, runtimeLists } = stage3
-  const modules = compiled.texts.flatMap((t, module) => t.entries.map((entry) => ({ module, entry })))
   const globals = new Set(buffers.map((b) => b.name))
-  const global = (names: Iterable<string>): string[] => [...new Set(names)].filter((b) => globals.has(b))
+  const shared = sharedTemporaries(stage3)
+  const memoryOf = (name: string): string => shared.get(name) ?? name
+  const texts = compiled.texts.map((t) => ({
+    ...t,
+    entries: t.entries.map((e) => ({ ...e, args: e.args.map((a) => argumentIn(a, memoryOf)) })),
+  }))
+  const modules = texts.flatMap((t, module) => t.entries.map((entry) => ({ module, entry })))
+  const global = (names: Iterable<string>): string[] =>
+    [...new Set([...names].map(memoryOf))].filter((b) => globals.has(b))
   let next = 0
   const steps = stage3.steps.map((step): PlanStep => {
-    if (step.kind === 'clear') return { clear: step.buffer }
+    if (step.kind === 'clear') return { clear: memoryOf(step.buffer) }
     const { module, entry } = modules[next++]!
     return launchOf(step, module, entry, global)
   })
@@ -87,12 +95,13 @@ export function launchPlan({ kernel, stage3, arenas, words, ...compiled }: Compi
   }
   return {
     ...compiled,
+    texts,
     kernel: name,
     target: targetOf({ kind: compiled.device }),
     binding: withoutStatements(kernel),
     sizes: params.flatMap((p) => (p.kind === 'size' ? [sizeOf(p)] : [])),
     scalars: params.flatMap(({ name, kind, dtype }) => (kind === 'scalar' ? [{ name, dtype }] : [])),
-    buffers: buffers.map((b) => planBuffer(b, words)),
+    buffers: buffers.filter((b) => !shared.has(b.name)).map((b) => planBuffer(b, words)),
     packed,
     steps,
     checks: rangeChecks(stage3),
@@ -136,6 +145,12 @@ function launchOf(
     reads: global(readsOf(body)),
     writes: global(writesOf(body)),
   }
+}
+
+/** An argument, with the buffer that owns the memory. */
+function argumentIn(a: ArgSpec, memoryOf: (name: string) => string): ArgSpec {
+  if (a.kind === 'scalar') return a
+  return a.kind === 'buffer' ? { ...a, name: memoryOf(a.name) } : { ...a, buffer: memoryOf(a.buffer) }
 }
 
 function argumentOf(a: ArgSpec): PlanArgument {

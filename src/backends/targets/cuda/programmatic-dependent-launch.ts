@@ -9,6 +9,7 @@
  * all previously queued work.
  */
 
+import { sharedTemporaries } from '../../../analysis/loops/temporary-memory.ts'
 import type { InstrCall } from '../../../ir/instructions/instr-call.ts'
 import { instrCall } from '../../../ir/instructions/instr-call.ts'
 import { accessesOf, readsOf, writesOf } from '../../../ir/statements/accesses.ts'
@@ -24,6 +25,9 @@ export interface Overlap {
 
 /** Overlap of each launch of the plan, in order. */
 export function overlapsOf(plan: Kernel3): Overlap[] {
+  const shared = sharedTemporaries(plan)
+  const memoryOf = (name: string): string => shared.get(name) ?? name
+  /** Memory that earlier steps access: temporaries may share memory. */
   const readBefore = new Set<string>()
   const writtenBefore = new Set<string>()
   const out: Overlap[] = []
@@ -31,12 +35,12 @@ export function overlapsOf(plan: Kernel3): Overlap[] {
     const reads = step.kind === 'launch' ? readsOf(step.body) : []
     const writes = step.kind === 'launch' ? writesOf(step.body) : [step.buffer]
     if (step.kind === 'launch') {
-      const dependent = new Set([...reads, ...writes].filter((b) => writtenBefore.has(b)))
-      for (const b of writes) if (readBefore.has(b)) dependent.add(b)
+      const dependent = new Set([...reads, ...writes].filter((b) => writtenBefore.has(memoryOf(b))))
+      for (const b of writes) if (readBefore.has(memoryOf(b))) dependent.add(b)
       out.push({ leads: k + 1 < plan.steps.length, dependent: k > 0 ? dependent : undefined })
     }
-    for (const b of reads) readBefore.add(b)
-    for (const b of writes) writtenBefore.add(b)
+    for (const b of reads) readBefore.add(memoryOf(b))
+    for (const b of writes) writtenBefore.add(memoryOf(b))
   }
   return out
 }
