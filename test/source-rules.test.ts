@@ -144,7 +144,7 @@ test('the verifiers are loaded only on demand', () => {
     ))
       visit(join(file, '..', path!))
   }
-  for (const entry of ['src/node.ts', 'src/cli/index.ts']) visit(entry)
+  for (const entry of ['src/node.ts', 'src/api/programs/program.ts', 'src/cli/index.ts']) visit(entry)
   expect(loaded.size).toBeGreaterThan(100)
   expect([...loaded].filter((f) => /^src\/(verifiers|interpret)\//.test(f))).toEqual([])
 })

@@ -65,13 +65,22 @@ export function nestShapes(kernel: Kernel2, namesOf: (nest: string) => NestNames
   })
 }
 
-/** The structure of a nest as text, in which names are numbers; sizes keep their names. */
+/**
+ * The structure of a nest as text, in which names are numbers; sizes keep their names. A node that occurs again is its
+ * number, because shared operands can make an expression exponentially larger than its nodes.
+ */
 function structureKey(nest: For, { buffers, params }: Kernel2): string {
   const known = new Map(params.map((p) => [p.name, p.name]))
   const declared = new Map(buffers.map((b) => [b.name, b]))
+  const nodes = new Map<unknown, number>()
   function visit(this: object, key: string, value: unknown): unknown {
     // A loop is identified by its variable.
     if (key === 'span' || ('nest' in this && (key === 'nest' || key === 'name'))) return undefined
+    if (typeof value === 'object' && value !== null) {
+      const node = nodes.get(value)
+      if (node !== undefined) return node
+      nodes.set(value, nodes.size)
+    }
     if (typeof value !== 'string' || !NAME_FIELDS.has(key)) return value
     const before = known.get(value)
     if (before !== undefined) return before
