@@ -24,7 +24,8 @@ const program = (body: string): string => `kernel k(m: size, d: size) {
   axis g = dense_fixed(d)
   axis h = dense_fixed(d)
   axis e = dense_fixed(2)
-  axis w = dense_fixed(d * 2)
+  axis o = dense_fixed(4)
+  axis w = dense_fixed(8)
   ${BUFFERS.filter((b) => body.includes(`${b[0]}[`))
     .map((b) => `buffer ${b}`)
     .join('\n  ')}
@@ -50,6 +51,11 @@ test.each([
   ['output-needed', `${SCALE} ${SHOW}`, 'show'],
   ['not-elementwise', `${SUM.replace('T', 'X')} ${SCALE} ${SHOW}`, 'sum'],
   ['not-elementwise', `iterate scale [i, f] as SS where (f < 2) { T[i, f] = X[i, f] } ${SHOW}`, 'scale'],
+  [
+    'not-every-element',
+    'iterate evens [i, o] as SS { V[i, o * 2] = X[i, 0] } iterate show [i, w] as SS { Z[i, w] = V[i, w] }',
+    'evens',
+  ],
   ['used-elsewhere', `${SCALE} iterate more [i, f] as SS { T[i, f] += X[i, f] } ${SHOW}`, 'scale'],
   ['computed-again', `${SCALE} ${SHOW} ${SUM}`, 'scale'],
   ['computed-again', `${SCALE} iterate mix [i, f, g] as SSR { Y[i, f] += T[i, g] * W[g, f] }`, 'scale'],
@@ -76,7 +82,11 @@ const BODIES: readonly (readonly [body: string, nests: readonly string[]])[] = [
   [`${SCALE} iterate mix [i, f, g] as SSR { Y[i, f] += T[i, g] * W[g, f] }`, ['scale']],
   [`${SCALE} iterate gather [i, j, f] as SRS { Y[i, f] += A[i, j] * T[max(i - 1, 0), f] }`, ['scale']],
   [
-    'iterate pairs [i, h, e] as SSS { V[i, h * 2 + e] = X[i, h] * e } iterate show [i, w] as SS { Z[i, w] = V[i, w] }',
+    'iterate pairs [i, o, e] as SSS { V[i, o * 2 + e] = X[i, 0] * (o * 3 + e) } iterate show [i, w] as SS { Z[i, w] = V[i, w] }',
+    ['pairs'],
+  ],
+  [
+    'iterate pairs [i, o, e] as SSS { V[i, o * 2 + e] = X[i, 0] * (o * 3 + e) } iterate again [i, o, e] as SSS { Z[i, o * 2 + e] = V[i, o * 2 + e] }',
     ['pairs'],
   ],
   [

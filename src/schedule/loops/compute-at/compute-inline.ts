@@ -1,8 +1,11 @@
 /** Inlining of elementwise producers (`compute_inline`): loads of a buffer are replaced by the expression of the element. */
 
+import { linear } from '../../../analysis/integers/linear.ts'
+import { loopDigits, mixedRadix } from '../../../analysis/integers/mixed-radix.ts'
 import { expectValues, FLAG } from '../../../ast/diagnostics/value-kinds.ts'
-import { cast, type Expr } from '../../../ir/expressions/expr.ts'
+import { cast, div, type Expr, mod } from '../../../ir/expressions/expr.ts'
 import { buffersRead, substitute } from '../../../ir/expressions/expr-tree.ts'
+import { sameExpr } from '../../../ir/expressions/structural-equality.ts'
 import { accessesOf, type BufferAccess, writesOf } from '../../../ir/statements/accesses.ts'
 import type { For, Stmt, Store } from '../../../ir/statements/loops.ts'
 import { isSingleIteration } from '../../../ir/statements/reductions.ts'
@@ -13,7 +16,7 @@ import type { Context } from '../../state/context.ts'
 import * as arg from '../../steps/arguments.ts'
 import { type TopNest, topNest } from '../nests/top-nests.ts'
 import { checkOutput, checkUnseen } from './compute-at-checks.ts'
-import { matchIndices } from './epilogue-index-matching.ts'
+import { type IndexMatch, matchIndices } from './epilogue-index-matching.ts'
 
 /**
  * `compute_inline produce`: each load of the buffer that `produce` writes becomes the expression of the element, and
@@ -31,11 +34,11 @@ export const computeInline = primitive({
     const { dtype } = checkOutput(cx, producer.top, store.buffer)
     checkUnseen(cx, producer.top, producer.top, new Set([store.buffer]))
     const reads = readsAfter(cx, producer, store)
+    checkWhole(cx, producer, store)
     const values = reads.map((r) => valuesAt(cx, chain, store, r))
     if (!step.recompute) checkOnce(cx, producer, store, reads, values)
-    const { body } = cx.kernel
     const inlined = replaceLoads(
-      body.filter((s) => s !== producer.top && !(s.kind === 'fill' && s.buffer === store.buffer)),
+      cx.kernel.body.filter((s) => s !== producer.top),
       store.buffer,
       (index, path) => {
         const value = substitute(store.value, valuesAt(cx, chain, store, { index, path }))
@@ -114,6 +117,15 @@ function readsAfter(cx: Context, { name, top, at }: TopNest, store: Store): read
   return uses
 }
 
+/** Throws `schedule/not-every-element` if the buffer has elements that the producer does not write. */
+function checkWhole(cx: Context, { name, top }: TopNest, { buffer }: Store): void {
+  if (!cx.kernel.body.some((s) => s.kind === 'fill' && s.buffer === buffer)) return
+  cx.refuse('schedule/not-every-element', [top], {
+    message: `${name} may leave elements of ${buffer} at their fill value`,
+    hint: `leave ${name} a separate loop nest`,
+  })
+}
+
 /** The values of the producer's loops for the element of a load. Throws `schedule/other-elements`. */
 function valuesAt(
   cx: Context,
@@ -123,15 +135,44 @@ function valuesAt(
 ): ReadonlyMap<string, Expr> {
   const values = new Map<string, Expr>()
   const isMatched = store.index.every((e, d) => {
-    const matches = matchIndices(cx, chain, e, index[d]!, path)
-    for (const { of, value } of matches ?? []) values.set(of.var, value)
-    return matches !== undefined
+    const found = indexValues(cx, chain, e, index[d]!, path)
+    for (const [of, value] of found ?? []) values.set(of.var, value)
+    return found !== undefined
   })
   const open = chain.find((l) => !values.has(l.var))
   if (isMatched && !open) return values
   return cx.refuse('schedule/other-elements', [...chain.slice(0, 1), ...path.slice(0, 1)], {
     message: `the element of ${store.buffer} that ${path[0]?.nest ?? 'a statement'} reads does not determine ${(open ?? chain[0])?.name ?? 'a loop'}`,
     expected: `an index of the form that ${chain[0]?.nest ?? 'the producer'} writes`,
+  })
+}
+
+/**
+ * The values of the producer's loops in an index, each below the extent of its loop. The digits of a number are loops of
+ * the consumer with the same extents, or otherwise quotients and remainders.
+ */
+function indexValues(
+  cx: Context,
+  chain: readonly For[],
+  written: Expr,
+  read: Expr,
+  path: readonly For[],
+): readonly (readonly [For, Expr])[] | undefined {
+  const matches = matchIndices(cx, chain, written, read, path)
+  const isBelow = ({ of, value, same }: IndexMatch): boolean => {
+    const loop = value.kind === 'var' ? path.find((l) => l.var === value.name) : undefined
+    return same === true || (loop !== undefined && sameExpr(loop.extent, of.extent))
+  }
+  if (matches && (written.kind !== 'binary' || matches.every(isBelow)))
+    return matches.map(({ of, value }) => [of, value] as const)
+  const sum = linear(written)
+  const digits = loopDigits(sum, (name) => chain.find((l) => l.var === name))
+  const number = digits && mixedRadix(digits)
+  if (!number?.dense || sum.constant !== 0) return undefined
+  const top = number.digits.length - 1
+  return number.digits.map(({ of, stride }, k) => {
+    const quotient = div(read, stride)
+    return [of, k === top ? quotient : mod(quotient, of.extent)] as const
   })
 }
 
