@@ -11,7 +11,7 @@ import { type Case, caseOf, numbers } from './property-cases.ts'
 const SEED = 21
 
 /** Steps that need more than the usual number of cases, or a program of their own. */
-const RARE = ['accumulate', 'combine', 'merge', 'cluster', 'tensorize', 'require']
+const RARE = ['accumulate', 'combine', 'compute_inline', 'merge', 'cluster', 'tensorize', 'require']
 
 /** What has to occur in cases that were carried out. */
 const COVERED = [
