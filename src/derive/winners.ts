@@ -34,7 +34,7 @@ const or = (a: Expr, b: Expr): Expr => binary('or', a, b)
 
 type Prefers = (x: readonly Expr[], y: readonly Expr[]) => Expr
 
-/** The condition that a combine of x and y returns x and not y; undefined if it is no selection. */
+/** The condition that a combine of x and y returns x and not y; undefined for other combines. */
 function preferenceOf({ result, left, right }: Monoid): Prefers | undefined {
   const [first] = result
   if (result.length === 1 && first!.kind === 'binary' && (first!.op === 'max' || first!.op === 'min')) {

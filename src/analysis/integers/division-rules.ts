@@ -15,7 +15,7 @@ export const SMALL_DIVIDENDS: readonly Rule<Range>[] = [
   { name: 'remainder of less', match: ['mod', 'x', 'c'], when: isLess, to: 'x' },
 ]
 
-/** Where the signs differ, the truncated quotient is greater by 1 than the floored one. */
+/** The truncated quotient of operands with different signs is greater by 1 than the floored quotient. */
 const SIGNS_DIFFER = [
   'and',
   ['ne', ['rem', 'x', 'y'], 0],

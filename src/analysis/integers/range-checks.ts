@@ -63,7 +63,7 @@ export const WIDEST = 2 ** 53 - 1
 export const rangeChecks = memoize((plan: Kernel3): readonly RangeCheck[] => {
   const found = new Map<string, RangeCheck>()
   const add = (launch: string, when: readonly End[], of: Role, { expr, lo, hi, isWord }: Over): void => {
-    // Of expressions that differ by a constant, as of an unrolled loop, the greatest decides.
+    // The greatest of several expressions that differ by a constant (an unrolled loop) decides.
     const [base, constant] = hi ? withoutConstant(hi.expr) : [null, 0]
     const key = [...when.map((e) => e.key), of.what, lo?.key, JSON.stringify(base), isWord].join()
     const known = found.get(key)?.most

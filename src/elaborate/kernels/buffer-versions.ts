@@ -6,8 +6,6 @@ import { copyIteration } from '../../ast/nodes/copy-iteration.ts'
 import type * as Ast from '../../ast/nodes/nodes.ts'
 import { mapSyntax, walkSyntax } from '../../ast/nodes/walk.ts'
 
-type Names = ReadonlyMap<string, string>
-
 export class BufferVersions {
   readonly #versions = new Map<string, readonly string[]>()
   /** Buffers and versions with a value: inputs, and targets of statements. */
@@ -46,12 +44,9 @@ export class BufferVersions {
 
   /**
    * The members after the last statement: the last version of a buffer and the buffer exchange names. An `inout` buffer
-   * is the first version, and receives a copy of the last version. `names` has the exchanged names.
+   * is the first version, and receives a copy of the last version.
    */
-  settle(
-    members: readonly Ast.Member[],
-    unused: (name: string) => string,
-  ): { readonly members: readonly Ast.Member[]; readonly names: Names } {
+  settle(members: readonly Ast.Member[], unused: (name: string) => string): readonly Ast.Member[] {
     const buffers = new Map(members.flatMap((m) => (m.kind === 'buffer' ? [[m.name.name, m]] : [])))
     const names = new Map<string, string>()
     const copies: Ast.Member[] = []
@@ -65,7 +60,7 @@ export class BufferVersions {
       const own = withBuffers(m, names)
       return own.kind === 'buffer' ? { ...own, role: buffers.get(own.name.name)!.role } : own
     }
-    return { members: [...members.map(named), ...copies], names }
+    return [...members.map(named), ...copies]
   }
 }
 

@@ -16,6 +16,10 @@ export interface Arguments {
   readonly outputs: readonly Passed<Ast.Ident>[]
 }
 
+/** The buffers that a call passes, in order. */
+export const inputsOf = ({ members }: Ast.Kernel): readonly Ast.BufferDecl[] =>
+  members.filter((m) => m.kind === 'buffer').filter((b) => b.role.name === 'in' || b.role.name === 'inout')
+
 /** The arguments by parameter of the callee, or null after reported errors. */
 export function argumentsOf(
   callee: Ast.Kernel,
@@ -24,7 +28,7 @@ export function argumentsOf(
   const before = errorCount()
   const kernel = callee.name.name
   const buffers = callee.members.filter((m) => m.kind === 'buffer')
-  const ins = buffers.filter((b) => b.role.name === 'in' || b.role.name === 'inout')
+  const ins = inputsOf(callee)
   const outs = buffers.filter((b) => b.role.name === 'out')
   const values = new Map<string, Ast.Expr>()
   const inputs: { readonly own: Ast.BufferDecl; readonly at: Ast.Name }[] = []

@@ -9,17 +9,10 @@ import { filled } from '../instructions/instances.ts'
 import { BufferVersions } from './buffer-versions.ts'
 import { type Arguments, argumentsOf } from './call-arguments.ts'
 import { axesOf, Unification } from './call-unification.ts'
-import { type CalleeNames, calleeNames, iterationsIn, Renaming } from './callee-members.ts'
+import { calleeNames, iterationsIn, Renaming } from './callee-members.ts'
 
 export const hasCalls = (k: Pick<Ast.Kernel, 'members'>): boolean =>
   k.members.some((m) => m.kind === 'kernel_call' || m.kind === 'copies')
-
-/** A call in a kernel: the label, and the names of the callee's members there. */
-export interface ExpandedCall {
-  readonly label: string
-  readonly callee: Ast.Kernel
-  readonly names: CalleeNames
-}
 
 export interface FindCallee {
   /** The kernel of a name, without calls; null after a reported error. `passed`: the buffers among the arguments. */
@@ -29,10 +22,7 @@ export interface FindCallee {
 }
 
 /** The members of a kernel with members of callees in place of calls. Reports `check/call` errors. */
-export function withCalls(
-  kernel: Ast.Kernel,
-  find: FindCallee,
-): { readonly members: readonly Ast.Member[]; readonly calls: readonly ExpandedCall[] } {
+export function withCalls(kernel: Ast.Kernel, find: FindCallee): readonly Ast.Member[] {
   const expansion = new Expansion(kernel, find)
   expansion.add(kernel.members)
   return expansion.result()
@@ -40,12 +30,12 @@ export function withCalls(
 
 class Expansion {
   readonly #members: Ast.Member[] = []
-  readonly #calls: ExpandedCall[] = []
+  readonly #labels = new Set<string>()
   readonly #taken: Set<string>
   readonly #versions = new BufferVersions()
 
   constructor(
-    private readonly kernel: Ast.Kernel,
+    kernel: Ast.Kernel,
     private readonly find: FindCallee,
   ) {
     this.#taken = new Set(
@@ -69,13 +59,8 @@ class Expansion {
       else if (m.kind === 'copies') for (let k = 1; k <= m.count.value; k++) this.#copy(m, k)
   }
 
-  result() {
-    const { members, names } = this.#versions.settle(this.#members, (name) => this.#unused(name))
-    const calls = this.#calls.map((c): ExpandedCall => {
-      const buffers = new Map([...c.names.buffers].map(([own, b]) => [own, names.get(b) ?? b]))
-      return { ...c, names: { ...c.names, buffers } }
-    })
-    return { members, calls }
+  result(): readonly Ast.Member[] {
+    return this.#versions.settle(this.#members, (name) => this.#unused(name))
   }
 
   #buffer(name: string): Ast.BufferDecl | undefined {
@@ -135,7 +120,6 @@ class Expansion {
       (own) => this.#unused(`${label}_${own}`),
       (own) => this.#taken.has(own),
     )
-    this.#calls.push({ label, callee, names })
     const rename = new Renaming(callee, names, u.values)
     for (const m of callee.members)
       if (m.kind === 'iterate') this.#members.push(rename.iterate(m))
@@ -170,13 +154,15 @@ class Expansion {
 
   #label(name: string): string {
     let label = name
-    for (let k = 2; this.#calls.some((c) => c.label === label); k++) label = `${name}_${k}`
+    for (let k = 2; this.#labels.has(label); k++) label = `${name}_${k}`
+    this.#labels.add(label)
     return label
   }
 
   /** An argument: a call of a kernel becomes the buffer of the output. */
   #argument(e: Ast.Expr): Ast.Expr {
     if (e.kind !== 'call' || e.by || e.parts || !this.find.isKernel(e.fn)) return e
+    const before = errorCount()
     const args = e.args.map((value) => ({ name: null, value, span: value.span }))
     const name = this.#call({
       kind: 'kernel_call',
@@ -187,7 +173,7 @@ class Expansion {
       label: null,
       span: e.span,
     })
-    if (name === null && errorCount() === 0)
+    if (name === null && errorCount() === before)
       report('check/call', e.span, {
         message: `kernel ${e.fn.name} has no output`,
         hint: 'call the kernel in a line of its own',

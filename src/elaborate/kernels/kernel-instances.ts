@@ -9,7 +9,8 @@ import { getOrAdd } from '../../ir/memoize.ts'
 import { errorCount, report } from '../diagnostics.ts'
 import { declarationIn } from '../formats/format-uses.ts'
 import { filled, type Values } from '../instructions/instances.ts'
-import { type ExpandedCall, type FindCallee, hasCalls, withCalls } from './kernel-calls.ts'
+import { inputsOf } from './call-arguments.ts'
+import { type FindCallee, hasCalls, withCalls } from './kernel-calls.ts'
 import { isDefine, mergedDefinitions, withDefinitions } from './kernel-definitions.ts'
 import { checkTypeParameters, checkTypes, firstTypes } from './kernel-types.ts'
 
@@ -49,7 +50,6 @@ interface Instance {
   readonly members: readonly Ast.Member[]
   readonly definitions: readonly Ast.Define[]
   readonly kernel: Ast.Kernel
-  readonly calls: readonly ExpandedCall[]
 }
 
 const isStatement = (m: Ast.Member): boolean =>
@@ -126,7 +126,6 @@ class Instantiation {
         members: decl.members,
         definitions: [],
         kernel: decl,
-        calls: [],
       }
     const own = filled(decl, values)
     const base = own.base && this.#base(own, own.base, open)
@@ -151,8 +150,8 @@ class Instantiation {
     const expanded =
       hasCalls(called) && errorCount() === before ? withCalls(called, this.#callees(open)) : null
     if (errorCount() > before) return null
-    const kernel = expanded ? { ...called, members: expanded.members } : called
-    return { origin: decl, values, base, members, definitions, kernel, calls: expanded?.calls ?? [] }
+    const kernel = expanded ? { ...called, members: expanded } : called
+    return { origin: decl, values, base, members, definitions, kernel }
   }
 
   /** Finds kernels by the names of the file that contains a call. */
@@ -278,11 +277,9 @@ class Instantiation {
 
 /** The types of the first buffers that have the type parameters, where an instance accepts them. */
 function typesFor(decl: Ast.Kernel, passed: readonly Ast.BufferDecl[]): readonly string[] {
-  const ins = decl.members.filter(
-    (m) => m.kind === 'buffer' && (m.role.name === 'in' || m.role.name === 'inout'),
-  )
+  const ins = inputsOf(decl)
   return decl.typeParams.map((p) => {
-    const at = ins.findIndex((m) => m.kind === 'buffer' && m.type.name === p.name.name)
+    const at = ins.findIndex((b) => b.type.name === p.name.name)
     const type = passed[at]?.type.name
     return p.types.find((t) => t.name === type)?.name ?? p.types[0]!.name
   })
