@@ -17,7 +17,7 @@ import { elaborateFormat } from './formats/formats.ts'
 import { constantArguments, type Family, familyOf, type Values } from './instructions/instances.ts'
 import { elaborateInstr, type FindMemory } from './instructions/instrs.ts'
 import { elaborateMemory } from './instructions/memories.ts'
-import { declaredGradients } from './kernels/declared-gradients.ts'
+import { declaredGradients, deriveDeclared, gradientText } from './kernels/declared-gradients.ts'
 import { instantiateKernels, type TypedKernel } from './kernels/kernel-instances.ts'
 import { elaborateKernel } from './kernels/kernels.ts'
 import { elaborateMonoid } from './kernels/monoids.ts'
@@ -116,8 +116,26 @@ const sameEntries = <V>(a: ReadonlyMap<string, V>, b: ReadonlyMap<string, V>): b
 export const elaborate = (linked: Program): Elaborated => throwErrors(() => elaborated(linked))
 
 function elaborated(linked: Program): Elaborated {
-  const { program, typed, ownerOf } = instantiateKernels(linked)
   const monoidOf = memo(elaborateMonoid)
+  const monoidIn =
+    ({ scopes }: Program) =>
+    (id: Ast.Ident): Monoid | null => {
+      // A statement may belong to the base of the kernel, in another file.
+      const scope = scopes.get(id.span.source) ?? linked
+      const decl = declarationIn(scope.monoids, id, scope, () => ({
+        code: 'check/unknown-reducer',
+        message: `there is no reducer ${id.name}`,
+        span: id.span,
+        expected: '+ * min max and or, or the name of a monoid',
+        lookup: { name: id.name, candidates: ['min', 'max', 'and', 'or', ...scope.monoids.keys()] },
+      }))
+      return decl && monoidOf(decl)
+    }
+  const { program, typed, ownerOf } = instantiateKernels(linked, (g, of, within) => {
+    const source = elaborateKernel(of.name.name, of, monoidIn(within))
+    const derived = source && deriveDeclared(source, g.gradient!, g.name.name)
+    return derived && gradientText(derived, g)
+  })
   // Formats that are being elaborated, which a composition must not name.
   const open: Ast.Format[] = []
   const formatOf = memo((f: Ast.Format): AnyFormat | null => {
@@ -139,23 +157,13 @@ function elaborated(linked: Program): Elaborated {
   const kernelNames = new Map([...program.kernels].map(([name, k]) => [k, name]))
   const gradientOf = declaredGradients(
     (k) => scopeOf(program, k),
+    ({ name, span }, { kernels }) =>
+      !kernels.has(name) && linked.scopes.get(span.source)?.kernels.get(name)?.typeParams.length === 0,
     (k) => kernelOf(k),
   )
   const kernelOf: (k: Ast.Kernel) => Kernel1 | null = memo((k: Ast.Kernel): Kernel1 | null => {
     if (k.gradient) return gradientOf(k, k.gradient, kernelNames.get(k) ?? k.name.name)
-    const find = (id: Ast.Ident): Monoid | null => {
-      // A statement may belong to the base of the kernel, in another file.
-      const scope = program.scopes.get(id.span.source) ?? program
-      const decl = declarationIn(scope.monoids, id, scope, () => ({
-        code: 'check/unknown-reducer',
-        message: `there is no reducer ${id.name}`,
-        span: id.span,
-        expected: '+ * min max and or, or the name of a monoid',
-        lookup: { name: id.name, candidates: ['min', 'max', 'and', 'or', ...scope.monoids.keys()] },
-      }))
-      return decl && monoidOf(decl)
-    }
-    return elaborateKernel(kernelNames.get(k) ?? k.name.name, k, find)
+    return elaborateKernel(kernelNames.get(k) ?? k.name.name, k, monoidIn(program))
   })
   const named = { memories: new Set<Family<Memory>>(), instrs: new Set<Family<Instr>>() }
   const memoryOf = memo((m: Ast.Memory) => {

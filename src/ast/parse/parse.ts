@@ -180,6 +180,11 @@ function fileOf(source: Source, trees: readonly unknown[], attach: Attacher): as
   return { kind: 'file', imports, decls, span, ...(end && { trivia: end }) }
 }
 
+/** Parses a file whose schedules have no steps with words, such as a printed kernel. Throws like `parse`. */
+export function parseWithoutSteps(source: Source): ast.File {
+  return parseText(source, 'File', withoutSteps(), (trees, attach) => fileOf(source, trees, attach))
+}
+
 /** Parses the formats after `as`, on their own. Throws like `parse`. */
 export function parseFormatParts(source: Source): readonly ast.AsPart[] {
   return parseText(source, 'AsParts', withoutSteps(), ([tree]) => tree as readonly ast.AsPart[])

@@ -9,10 +9,10 @@ import { getOrAdd } from '../../ir/memoize.ts'
 import { errorCount, report } from '../diagnostics.ts'
 import { declarationIn } from '../formats/format-uses.ts'
 import { filled, type Values } from '../instructions/instances.ts'
-import { inputsOf } from './call-arguments.ts'
+import type { GradientText } from './declared-gradients.ts'
 import { type FindCallee, hasCalls, withCalls } from './kernel-calls.ts'
 import { isDefine, mergedDefinitions, withDefinitions } from './kernel-definitions.ts'
-import { checkTypeParameters, checkTypes, firstTypes } from './kernel-types.ts'
+import { allTypes, checkTypeParameters, checkTypes, firstTypes, typesFor } from './kernel-types.ts'
 
 /** A kernel with type parameters, for the entry file. */
 export interface TypedKernel {
@@ -58,13 +58,16 @@ const isStatement = (m: Ast.Member): boolean =>
 const isPlain = (k: Ast.Kernel): boolean =>
   k.typeParams.length === 0 && k.base === null && !k.members.some(isDefine) && !hasCalls(k)
 
+/** Derives a declared gradient of a kernel, whose reducers are in the scopes of the program. */
+type Derive = (gradient: Ast.Kernel, of: Ast.Kernel, program: Program) => GradientText | null
+
 /** The instances of a program's kernels. Reports errors in heads of kernels and schedules. */
-export function instantiateKernels(program: Program): Instances {
+export function instantiateKernels(program: Program, derive: Derive): Instances {
   const isUntyped = (scope: Scope): boolean =>
     [...scope.kernels.values()].every(isPlain) &&
     [...scope.schedules.values()].every((own) => [...own.values()].every((s) => s.types.length === 0))
   if ([...program.scopes.values()].every(isUntyped)) return { program, typed: new Map(), ownerOf: () => null }
-  return new Instantiation(program).run()
+  return new Instantiation(program, derive).run()
 }
 
 class Instantiation {
@@ -72,8 +75,12 @@ class Instantiation {
   readonly #copies = new Map<Instance, Map<Ast.KernelSchedule, Ast.KernelSchedule>>()
   readonly #owners = new Map<Ast.KernelSchedule, Owner>()
   readonly #extended: Map<Ast.Dispatch, Ast.Dispatch>
+  readonly #gradients = new Map<Ast.Kernel, GradientText | null>()
 
-  constructor(private readonly program: Program) {
+  constructor(
+    private readonly program: Program,
+    private readonly derive: Derive,
+  ) {
     this.#extended = new Map(program.extended)
   }
 
@@ -86,8 +93,9 @@ class Instantiation {
       return params.length > 0 ? [[name, { params, first: instanceName(name, firstTypes(k)) }]] : []
     })
     const entry = scopes.get(this.program.entry)!
+    const program = this.#withGradients(scopes)
     return {
-      program: { ...this.program, ...entry, scopes, extended: this.#extended },
+      program: { ...program, ...entry, extended: this.#extended },
       typed: new Map(typed),
       ownerOf: (s) => this.#owners.get(s) ?? null,
     }
@@ -174,9 +182,25 @@ class Instantiation {
           decl,
           name.span,
         )
+        if (fits && decl.gradient) return this.#gradient(decl, decl.gradient, open)?.kernel ?? null
         return fits ? (this.#instance(decl, given, open)?.kernel ?? null) : null
       },
     }
+  }
+
+  /** The derived kernel of a declared gradient, as if the program declared it. */
+  #gradient(decl: Ast.Kernel, { of }: Ast.GradientOf, open: readonly Ast.Kernel[]): GradientText | null {
+    return getOrAdd(this.#gradients, decl, () => {
+      const source = this.#callees([...open, decl]).kernel(of.name, of.types, [])
+      return source && this.derive(decl, source, this.#withGradients())
+    })
+  }
+
+  /** The program with the scopes of derived kernels. */
+  #withGradients(scopes = this.program.scopes): Program {
+    const made = [...this.#gradients.values()].filter((g) => g !== null)
+    const own = made.map(({ kernel, monoids }) => [kernel.span.source, { ...this.program, monoids }] as const)
+    return { ...this.program, scopes: new Map([...scopes, ...own]) }
   }
 
   #kernelNamed(id: Ast.Ident, scope: Scope): Ast.Kernel | null {
@@ -274,19 +298,3 @@ class Instantiation {
     return copy
   }
 }
-
-/** The types of the first buffers that have the type parameters, where an instance accepts them. */
-function typesFor(decl: Ast.Kernel, passed: readonly Ast.BufferDecl[]): readonly string[] {
-  const ins = inputsOf(decl)
-  return decl.typeParams.map((p) => {
-    const at = ins.findIndex((b) => b.type.name === p.name.name)
-    const type = passed[at]?.type.name
-    return p.types.find((t) => t.name === type)?.name ?? p.types[0]!.name
-  })
-}
-
-const allTypes = (k: Ast.Kernel): readonly (readonly string[])[] =>
-  k.typeParams.reduce<readonly (readonly string[])[]>(
-    (lists, p) => lists.flatMap((list) => p.types.map((t) => [...list, t.name])),
-    [[]],
-  )

@@ -1,10 +1,12 @@
 /** Checks of type parameters: their declarations, and lists of types in schedules and base kernels. */
+
 import type * as Ast from '../../ast/nodes/nodes.ts'
 import { walkSyntax } from '../../ast/nodes/walk.ts'
 import { quantity } from '../../ast/parse/checks.ts'
 import { isDtype } from '../../ir/values/dtype.ts'
 import { errorCount, report, reportAll } from '../diagnostics.ts'
 import { TYPED } from '../instructions/instances.ts'
+import { inputsOf } from './call-arguments.ts'
 
 /** The first type of each parameter, in which a kernel without a list of types is used. */
 export const firstTypes = (k: Ast.Kernel): readonly string[] => k.typeParams.map((p) => p.types[0]!.name)
@@ -82,3 +84,20 @@ function usesType(part: unknown, type: string): boolean {
   })
   return isUsed
 }
+
+/** The types of the first buffers that have the type parameters, where an instance accepts them. */
+export function typesFor(decl: Ast.Kernel, passed: readonly Ast.BufferDecl[]): readonly string[] {
+  const ins = inputsOf(decl)
+  return decl.typeParams.map((p) => {
+    const at = ins.findIndex((b) => b.type.name === p.name.name)
+    const type = passed[at]?.type.name
+    return p.types.find((t) => t.name === type)?.name ?? p.types[0]!.name
+  })
+}
+
+/** Every list of types of a kernel. */
+export const allTypes = (k: Ast.Kernel): readonly (readonly string[])[] =>
+  k.typeParams.reduce<readonly (readonly string[])[]>(
+    (lists, p) => lists.flatMap((list) => p.types.map((t) => [...list, t.name])),
+    [[]],
+  )
