@@ -20,7 +20,7 @@ import { adjointsOf, dependsOn, type Leaf } from './adjoints.ts'
 import { axesOfCoordinates, extentOf, isVisitedOnce, rangeConditions } from './elements.ts'
 import { iterationsOfSummands, type Summand } from './iterations.ts'
 import { namesIn, pruned } from './needed.ts'
-import { checkOverwrites, checkSoleWriter, rejectPart, rejectReducer } from './rejections.ts'
+import { checkOverwrites, checkWriters, rejectPart, rejectReducer } from './rejections.ts'
 import { checkRequest, type GradientRequest } from './request.ts'
 import { withoutConstants } from './terms.ts'
 import { withVersions } from './versions.ts'
@@ -191,13 +191,13 @@ class Derivation {
     if (seeds.length === 0) return
     for (const t of w.targets) this.#gather(t.buffer)
     const rule = w.stmt.kind === 'reduce' ? w.stmt.reducer.derivative : undefined
-    if (rule) checkSoleWriter(w, this.#kernel)
+    if (rule) checkWriters(w, this.#kernel, false)
     const isSum = w.stmt.kind === 'assign' || rule || w.stmt.reducer.name === '+'
     const winners = isSum
       ? undefined
       : (winnersOf(w, this.#axes, this.#buffers, this.#names) ?? rejectReducer(w.stmt))
     if (winners) {
-      checkSoleWriter(w, this.#kernel)
+      checkWriters(w, this.#kernel, true)
       this.#collected.push(...winners.buffers)
       this.#backward.push(...winners.iterations)
     }

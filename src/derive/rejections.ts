@@ -56,10 +56,18 @@ export function checkOverwrites(w: Write, kernel: Kernel1, isNeeded: (l: Load) =
   }
 }
 
-/** Checks that a reduction alone decides the values of its targets. @throws SptError `derive/overwritten` */
-export function checkSoleWriter(w: Write, kernel: Kernel1): void {
-  for (const { buffer } of w.targets) {
-    const other = writesOf(kernel).find((x) => x !== w && x.targets.some((t) => t.buffer === buffer))
+/**
+ * Checks that reductions with one reducer decide the values of the targets.
+ * @param isAlone - Whether only this statement may reduce @throws SptError `derive/overwritten`
+ */
+export function checkWriters(w: Write, kernel: Kernel1, isAlone: boolean): void {
+  const reducerOf = ({ stmt }: Write): unknown => (stmt.kind === 'reduce' ? stmt.reducer.name : null)
+  for (const [k, { buffer }] of w.targets.entries()) {
+    const joins = (x: Write): boolean =>
+      !isAlone && reducerOf(x) === reducerOf(w) && x.targets[k]!.buffer === buffer
+    const other = writesOf(kernel).find(
+      (x) => x !== w && x.targets.some((t) => t.buffer === buffer) && !joins(x),
+    )
     if (other || kernel.buffers.some((b) => b.name === buffer && b.role === 'inout'))
       overwritten(`${buffer} has values that this statement does not reduce`, w, other ?? w)
   }

@@ -38,7 +38,7 @@ export type { AxisStatistic, DeviceQuestion, Statistic } from './choices/choice-
 export { parseFormatExpression } from './formats/format-expressions.ts'
 export { type Argument, constantArguments, type Family } from './instructions/instances.ts'
 export { EXPERIMENTAL } from './instructions/target-requirements.ts'
-export { instanceName } from './kernels/kernel-instances.ts'
+export { instanceName } from './kernels/kernel-types.ts'
 export type {
   Branch,
   Choice,

@@ -10,7 +10,7 @@ import { declaredMonoids } from '../../ir/coordinates/stage1-tree.ts'
 import { print1 } from '../../ir/print/print-stage1.ts'
 import { report, reportAll } from '../diagnostics.ts'
 import { declarationIn } from '../formats/format-uses.ts'
-import { instanceName } from './kernel-instances.ts'
+import { instanceName } from './kernel-types.ts'
 
 /** A derived kernel as declarations. */
 export interface GradientText {

@@ -12,7 +12,14 @@ import { filled, type Values } from '../instructions/instances.ts'
 import type { GradientText } from './declared-gradients.ts'
 import { type FindCallee, hasCalls, withCalls } from './kernel-calls.ts'
 import { isDefine, mergedDefinitions, withDefinitions } from './kernel-definitions.ts'
-import { allTypes, checkTypeParameters, checkTypes, firstTypes, typesFor } from './kernel-types.ts'
+import {
+  allTypes,
+  checkTypeParameters,
+  checkTypes,
+  firstTypes,
+  instanceName,
+  typesFor,
+} from './kernel-types.ts'
 
 /** A kernel with type parameters, for the entry file. */
 export interface TypedKernel {
@@ -34,13 +41,6 @@ interface Owner {
   readonly kernel: Ast.Kernel
   readonly schedules: () => ReadonlyMap<string, Ast.KernelSchedule>
 }
-
-/**
- * The name of an instance: `scale<f16>`; `scale` if every type is f32, the default type of fractions. The
- * name does not depend on the other types of the declaration, because stored measurements contain the name.
- */
-export const instanceName = (kernel: string, types: readonly string[]): string =>
-  types.every((t) => t === 'f32') ? kernel : `${kernel}<${types.join(', ')}>`
 
 /** A list of types of a kernel, or a plain kernel. */
 interface Instance {

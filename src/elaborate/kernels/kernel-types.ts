@@ -8,6 +8,13 @@ import { errorCount, report, reportAll } from '../diagnostics.ts'
 import { TYPED } from '../instructions/instances.ts'
 import { inputsOf } from './call-arguments.ts'
 
+/**
+ * The name of an instance: `scale<f16>`; `scale` if every type is f32, the default type of fractions. The
+ * name does not depend on the other types of the declaration, because stored measurements contain the name.
+ */
+export const instanceName = (kernel: string, types: readonly string[]): string =>
+  types.every((t) => t === 'f32') ? kernel : `${kernel}<${types.join(', ')}>`
+
 /** The first type of each parameter, in which a kernel without a list of types is used. */
 export const firstTypes = (k: Ast.Kernel): readonly string[] => k.typeParams.map((p) => p.types[0]!.name)
 
