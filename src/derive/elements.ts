@@ -26,7 +26,8 @@ export function axesOfCoordinates({ iterations }: Write, axes: Axes): ReadonlyMa
   return out
 }
 
-const storedAxis = (a: Axis | undefined, axes: Axes): Axis | undefined =>
+/** The axis that stores the coordinates of an axis. */
+export const storedAxis = (a: Axis | undefined, axes: Axes): Axis | undefined =>
   a && isAttached(a) ? axes.get(a.base) : a
 
 /** True if iterators visit the element only where the tensor stores it, apart from the ranges of dense dimensions. */

@@ -17,9 +17,11 @@ import { getOrAdd } from '../ir/memoize.ts'
 import { computeType, isFloat, isHalf } from '../ir/values/dtype.ts'
 import type { MonoidDerivative } from '../ir/values/monoid.ts'
 import { adjointsOf, dependsOn, type Leaf } from './adjoints.ts'
+import { denseIterators } from './dense-domains.ts'
 import { axesOfCoordinates, extentOf, isVisitedOnce, rangeConditions } from './elements.ts'
 import { iterationsOfSummands, type Summand } from './iterations.ts'
 import { namesIn, pruned } from './needed.ts'
+import { recomputed } from './recomputed.ts'
 import { checkOverwrites, checkWriters, rejectPart, rejectReducer } from './rejections.ts'
 import { checkRequest, type GradientRequest } from './request.ts'
 import { withoutConstants } from './terms.ts'
@@ -76,16 +78,18 @@ class Derivation {
           message: `${by.name} does not depend on ${x.name}`,
           expected: `a tensor from which ${by.name} is computed`,
         })
+    const { recomputing = [] } = this.request
+    const again = recomputed(this.#kernel, this.#backward, recomputing, this.#names)
     const derived = pruned(
       {
         ...this.#kernel,
         name,
         axes: [...this.#axes.values()],
-        buffers: [...this.#kernel.buffers, ...this.#collected, ...this.#ordered()],
+        buffers: [...this.#kernel.buffers, ...again.buffers, ...this.#collected, ...this.#ordered()],
         reformats: [],
         span: span ?? this.#kernel.span,
       },
-      this.#backward,
+      again.body,
       this.#isLoss,
     )
     const problems = checkKinds(derived)
@@ -120,12 +124,16 @@ class Derivation {
     return {
       name: this.#names.fresh(`d_${of}`),
       dtype,
-      axes: b?.axes ?? [],
+      axes: this.#isDense(of) ? this.#allOf(b!.axes) : (b?.axes ?? []),
       role: isRequested ? 'out' : 'local',
       fill: 0,
       accumulate: isHalf(dtype) ? computeType(dtype) : dtype,
       span: b?.span,
     }
+  }
+
+  #isDense(of: string): boolean {
+    return this.request.wrt.some((x) => x.name === of && x.dense)
   }
 
   #adjoint(of: string): Buffer1 {
@@ -145,14 +153,19 @@ class Derivation {
   /** The gradient of a sparse tensor at all coordinates, because a statement reads elements that may be absent. */
   #dense(of: string, adjoint: Buffer1): Buffer1 {
     return getOrAdd(this.#scattered, of, () => {
-      const axes = adjoint.axes.map((name) => {
-        const axis = this.#axes.get(name)!
-        if (isDenseRoot(axis)) return name
-        const all = denseAxis(this.#names.fresh(`${name}_all`), extentOf(axis))
-        this.#axes.set(all.name, all)
-        return all.name
-      })
-      return { ...adjoint, name: this.#names.fresh(`${adjoint.name}_all`), axes, role: 'local' }
+      const name = this.#names.fresh(`${adjoint.name}_all`)
+      return { ...adjoint, name, axes: this.#allOf(adjoint.axes), role: 'local' }
+    })
+  }
+
+  /** Dense axes of the extents of axes: new ones in place of those that store coordinates. */
+  #allOf(axes: readonly string[]): readonly string[] {
+    return axes.map((name) => {
+      const axis = this.#axes.get(name)!
+      if (isDenseRoot(axis)) return name
+      const all = denseAxis(this.#names.fresh(`${name}_all`), extentOf(axis))
+      this.#axes.set(all.name, all)
+      return all.name
     })
   }
 
@@ -215,6 +228,20 @@ class Derivation {
       const adjoint = this.#adjoint(leafName(leaf))
       if (leaf.kind === 'var')
         return { buffer: adjoint, target: load(adjoint.name, [], adjoint.dtype), value, iters, conditions }
+      if (this.#isDense(leaf.buffer)) {
+        const dense = { leaf, of: this.#buffers.get(leaf.buffer)!, axes: adjoint.axes }
+        const all = denseIterators(w, dense, value, this.#axes, this.#buffers)
+        const moved = (e: Expr): Expr => substitute(e, all.coordinates)
+        const target = load(adjoint.name, leaf.index.map(moved), adjoint.dtype)
+        const ranges = rangeConditions(leaf, adjoint, coordinates, conditions, this.#axes)
+        return {
+          buffer: adjoint,
+          target,
+          value: moved(value),
+          iters: all.iters,
+          conditions: [...conditions, ...ranges].map(moved),
+        }
+      }
       const isStored = isVisitedOnce(leaf, adjoint, coordinates, this.#axes)
       const buffer = isStored ? adjoint : this.#dense(leaf.buffer, adjoint)
       const target = load(buffer.name, leaf.index, buffer.dtype)

@@ -105,7 +105,7 @@ function namesRead(body: Body1): ReadonlySet<string> {
 }
 
 /** The statements that write a needed tensor, with their surroundings. */
-function withoutEffects(body: Body1, needed: ReadonlySet<string>): Body1 {
+export function withoutEffects(body: Body1, needed: ReadonlySet<string>): Body1 {
   const writes = (s: Stmt1): boolean =>
     writersIn([s]).some((w) => w.targets.some((t) => needed.has(t.buffer)))
   const kept: Stmt1[] = []

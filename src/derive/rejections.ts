@@ -37,6 +37,15 @@ const overwritten = (message: string, at: Write, by: Write): never =>
     hint: 'write the new values to another tensor',
   })
 
+/** Checks that a statement reads the same values after the kernel. @throws SptError `derive/overwritten` */
+export function checkStaysValid(w: Write, kernel: Kernel1): void {
+  const writes = writesOf(kernel)
+  for (const l of w.loads.filter((x) => w.targets.every((t) => t.buffer !== x.buffer))) {
+    const later = writes.slice(writes.indexOf(w)).find((x) => x.targets.some((t) => t.buffer === l.buffer))
+    if (later) overwritten(`${l.buffer} is updated after this statement reads it`, w, later)
+  }
+}
+
 /**
  * Checks that what a statement reads still has its value in the backward pass, and that its targets keep the values that
  * it writes. @param isNeeded - Whether the backward pass needs an element @throws SptError `derive/overwritten`

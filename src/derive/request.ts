@@ -15,14 +15,18 @@ export interface GradientRequest {
   /** Name of the new kernel. */
   readonly name: string
   readonly by: Named
-  readonly wrt: readonly Named[]
+  /** `dense`: the gradient of a sparse tensor at all coordinates. */
+  readonly wrt: readonly (Named & { readonly dense?: boolean })[]
   /** Tensors that are constants. */
   readonly stopping?: readonly Named[]
+  /** Temporaries that the backward pass computes again. */
+  readonly recomputing?: readonly Named[]
   readonly span?: Span | undefined
 }
 
 /** Checks the names of a request. @throws SptError `derive/…` */
-export function checkRequest(kernel: Kernel1, { by, wrt, stopping = [], span }: GradientRequest): void {
+export function checkRequest(kernel: Kernel1, request: GradientRequest): void {
+  const { by, wrt, stopping = [], recomputing = [], span } = request
   const scalars = kernel.params.filter((p) => p.kind === 'scalar')
   const written = writtenBuffers1(kernel.body)
   const find = (x: Named, among: readonly { readonly name: string; readonly dtype: string }[]) =>
@@ -31,7 +35,7 @@ export function checkRequest(kernel: Kernel1, { by, wrt, stopping = [], span }: 
       message: `kernel ${kernel.name} has no tensor ${x.name}`,
       lookup: { name: x.name, candidates: among.map((b) => b.name) },
     })
-  for (const x of [by, ...wrt, ...stopping]) {
+  for (const x of [by, ...wrt, ...stopping, ...recomputing]) {
     const found = find(x, x === by ? kernel.buffers : [...kernel.buffers, ...scalars])
     if (!isFloat(found.dtype as 'f32'))
       failAt('derive/not-float', x.span ?? span, {
@@ -39,6 +43,12 @@ export function checkRequest(kernel: Kernel1, { by, wrt, stopping = [], span }: 
         expected: 'a floating-point tensor',
       })
   }
+  for (const x of recomputing)
+    if (kernel.buffers.find((b) => b.name === x.name)?.role !== 'local')
+      failAt('derive/not-temporary', x.span ?? span, {
+        message: `${x.name} is not a temporary of ${kernel.name}`,
+        expected: 'a local buffer',
+      })
   const result = kernel.buffers.find((b) => b.name === by.name)!
   if (!written.has(result.name) || result.role === 'local')
     failAt('derive/not-output', by.span ?? span, {

@@ -65,9 +65,13 @@ export interface GradientOptions {
   readonly name?: string
   /** Tensors and scalars that are constants: no gradient flows through them. */
   readonly stopping?: readonly string[]
+  /** Sparse tensors among those of the request whose gradients are dense: also at coordinates that are not stored. */
+  readonly dense?: readonly string[]
+  /** Temporaries that the backward pass computes again, in place of keeping them. */
+  readonly recomputing?: readonly string[]
 }
 
-const GRADIENT_OPTIONS = { name: TEXT, stopping: TEXTS }
+const GRADIENT_OPTIONS = { name: TEXT, stopping: TEXTS, dense: TEXTS, recomputing: TEXTS }
 
 export class Kernel extends SteppedKernel<Kernel> {
   readonly #choice: DispatchCall<Choice> | null
@@ -109,8 +113,9 @@ export class Kernel extends SteppedKernel<Kernel> {
     const derived = gradient(this.source, {
       name: options.name ?? `${kernelIdentifier(this.name)}_gradient`,
       by: { name: by },
-      wrt: named(wrt),
+      wrt: wrt.map((x) => ({ name: x, dense: options.dense?.includes(x) ?? false })),
       stopping: named(options.stopping),
+      recomputing: named(options.recomputing),
     })
     const none = { schedules: new Map(), choices: new Map(), spaces: new Map() }
     return Kernel.of(derived, { ...this.surroundings, ...none, isDerived: true })

@@ -22,12 +22,13 @@ export interface Kernel extends Item {
   /** The kernel is derived from another one, and has no members of its own. */
   readonly gradient?: GradientOf | undefined
 }
-/** `sage by loss wrt (W1, b1) stopping (top)`. */
+/** `sage by loss wrt (W1, dense b1) stopping (top) recomputing (H)`. */
 export interface GradientOf extends Node {
   readonly of: BaseKernel
   readonly by: Ident
-  readonly wrt: readonly Ident[]
+  readonly wrt: readonly (Ident & { readonly dense?: boolean })[]
   readonly stopping: readonly Ident[]
+  readonly recomputing: readonly Ident[]
 }
 export type Member = AxisDecl | BufferDecl | Define | Iterate | KernelCall | Copies
 

@@ -86,13 +86,16 @@ function printDeclaration(p: Printer, d: ast.File['decls'][number]): void {
     )
 }
 
-function gradientDoc(k: ast.Kernel, g: ast.GradientOf): Doc {
-  const stopping = g.stopping.length > 0 ? ` stopping ${parenthesised(g.stopping)}` : ''
-  const of = `${g.of.name.name}${typeList(names(g.of.types))}`
-  return `gradient ${k.name.name} of ${of} by ${g.by.name} wrt ${parenthesised(g.wrt)}${stopping}`
-}
-
 const parenthesised = (list: readonly ast.Ident[]): string => `(${names(list).join(', ')})`
+
+function gradientDoc(k: ast.Kernel, g: ast.GradientOf): Doc {
+  const more = (['stopping', 'recomputing'] as const).map((word) =>
+    g[word].length > 0 ? ` ${word} ${parenthesised(g[word])}` : '',
+  )
+  const wrt = g.wrt.map((x) => `${x.dense ? 'dense ' : ''}${x.name}`).join(', ')
+  const of = `${g.of.name.name}${typeList(names(g.of.types))}`
+  return `gradient ${k.name.name} of ${of} by ${g.by.name} wrt (${wrt})${more.join('')}`
+}
 
 function printKernel(p: Printer, k: ast.Kernel): void {
   if (k.gradient) {
