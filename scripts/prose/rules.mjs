@@ -15,10 +15,6 @@ const WORDS = [
   ['dealt|deals', 'distributes, partitions over'],
   ['rooms?', 'capacity; module, folder'],
   ['under way', 'in flight'],
-  [
-    '(?:in|of|each|every|a|per|\\d+|two|three|several|both|next|last) rounds?(?! (?:to|up|down|trip)\\b)',
-    'iteration, pipeline stage',
-  ],
   ['at one time', 'concurrently'],
   ['(?:stands?|standing) under', 'is nested in'],
   ['lies?|lay', 'resides in, is stored in'],

@@ -58,6 +58,11 @@ export class Memory {
     private readonly cells: Cells,
   ) {}
 
+  /** The first element, for the host. */
+  get first(): number | undefined {
+    return this.cells[0]
+  }
+
   get length(): number {
     return this.cells.length
   }

@@ -3,6 +3,7 @@
  * memory holds a poison value, so that wrong rewrites are detected.
  */
 import { InternalError, invariant, unreachable } from '../ast/diagnostics/diagnostic.ts'
+import { repeat, sectionsOf } from '../ir/coordinates/rounds.ts'
 import type { Buffer, For, Kernel2, Reduce, Stmt } from '../ir/statements/loops.ts'
 import { initLoops, reductionsOf, scattersElements } from '../ir/statements/reductions.ts'
 import { type Monoid, widen } from '../ir/values/monoid.ts'
@@ -97,6 +98,7 @@ export function interpret(
         // These order asynchronous instructions; here every instruction is complete when it is issued.
         return () => {}
       case 'let':
+      case 'rounds':
       case 'vector_load':
       case 'vector_store':
         throw new InternalError(`${s.kind} does not occur in Stage II`)
@@ -263,6 +265,14 @@ export function interpret(
     if (outermost) inits.set(outermost.var, [...(inits.get(outermost.var) ?? []), reduce])
   }
   const initsOf = inits
-  const program = block(kernel.body)
-  program()
+  for (const s of sectionsOf(kernel.body)) {
+    if (s.kind !== 'section') {
+      block([s])()
+      continue
+    }
+    const { count, flag } = s.rounds
+    const round = block(s.body)
+    const isLast = flag ? () => exprs.cellOf(flag).data[0] === 0 : () => false
+    repeat(s.rounds, count && exprs.compile(count)(), isLast, round)
+  }
 }

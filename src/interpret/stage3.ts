@@ -6,7 +6,8 @@
  * Memory holds numbers; 16-bit floats are not rounded.
  */
 import { invariant } from '../ast/diagnostics/diagnostic.ts'
-import type { Kernel3, Launch } from '../ir/statements/loops.ts'
+import { repeat, sectionsOf } from '../ir/coordinates/rounds.ts'
+import type { Clear, Kernel3, Launch } from '../ir/statements/loops.ts'
 import { evaluate } from '../ir/values/evaluate.ts'
 import { compileBody, lockstep, type Threads } from './lockstep.ts'
 import { type Cells, cellsOf } from './memory-cells.ts'
@@ -29,12 +30,21 @@ export function interpretPlan(
     const length = Math.max(0, evaluate(b.shape[0]!, params))
     memory.set(b.name, new Memory(b, cellsOf(b, length, buffers)))
   }
-  for (const step of plan.steps) {
+  const run = (step: Clear | Launch): void => {
     if (step.kind === 'clear') memory.get(step.buffer)!.clear()
     else {
       for (const m of memory.values()) m.begin()
       runLaunch(step, memory, params, instructions)
     }
+  }
+  for (const s of sectionsOf(plan.steps)) {
+    if (s.kind !== 'section') {
+      run(s)
+      continue
+    }
+    const { count, flag } = s.rounds
+    const isLast = (): boolean => flag !== undefined && memory.get(flag)!.first === 0
+    repeat(s.rounds, count && evaluate(count, params), isLast, () => s.body.forEach(run))
   }
 }
 

@@ -93,6 +93,7 @@ export function compile(s: Stmt): Action {
       return compileReduce(s)
     case 'instr':
     case 'fill':
+    case 'rounds':
     case 'barrier':
     case 'vector_load':
     case 'vector_store':

@@ -6,6 +6,7 @@ import { type RangeCheck, rangeChecks } from '../analysis/integers/range-checks.
 import { sharedTemporaries } from '../analysis/loops/temporary-memory.ts'
 import type { ArgSpec, Entry } from '../backends/module.ts'
 import { type ModuleText, targetOf } from '../backends/targets/index.ts'
+import { sectionsOf } from '../ir/coordinates/rounds.ts'
 import type { Kernel1, Param } from '../ir/coordinates/stage1.ts'
 import { bodyVisiting, visitedAxes } from '../ir/coordinates/stage1-tree.ts'
 import type { Expr } from '../ir/expressions/expr.ts'
@@ -23,6 +24,7 @@ import type {
   PlanArgument,
   PlanBuffer,
   PlanLaunch,
+  PlanRounds,
   PlanSize,
   PlanStep,
 } from './schema.ts'
@@ -74,11 +76,13 @@ export function launchPlan({ kernel, stage3, arenas, words, ...compiled }: Compi
   const global = (names: Iterable<string>): string[] =>
     [...new Set([...names].map(memoryOf))].filter((b) => globals.has(b))
   let next = 0
-  const steps = stage3.steps.map((step): PlanStep => {
-    if (step.kind === 'clear') return { clear: memoryOf(step.buffer) }
+  const steps = stage3.steps.flatMap((step): readonly PlanStep[] => {
+    if (step.kind === 'rounds') return []
+    if (step.kind === 'clear') return [{ clear: memoryOf(step.buffer) }]
     const { module, entry } = modules[next++]!
-    return launchOf(step, module, entry, global)
+    return [launchOf(step, module, entry, global)]
   })
+  const rounds = roundsIn(stage3)
   const packed = arenas.flatMap((a) =>
     a.members.map((m) => ({
       ...planBuffer(m.buffer, words),
@@ -104,12 +108,33 @@ export function launchPlan({ kernel, stage3, arenas, words, ...compiled }: Compi
     buffers: buffers.filter((b) => !shared.has(b.name)).map((b) => planBuffer(b, words)),
     packed,
     steps,
+    ...(rounds.length > 0 && { rounds }),
     checks: rangeChecks(stage3),
     ...(lostWrites && { lostWrites }),
     facts,
     runtimeLists,
     precision: precisionOf(stage3),
   }
+}
+
+/** The rounds, by indices in the list of steps without edges. */
+function roundsIn({ steps }: Kernel3): readonly PlanRounds[] {
+  let at = 0
+  return sectionsOf(steps).flatMap((s): readonly PlanRounds[] => {
+    const from = at
+    at += s.kind === 'section' ? s.body.length : 1
+    if (s.kind !== 'section') return []
+    const { name, count, flag } = s.rounds
+    return [
+      {
+        name,
+        from,
+        to: at,
+        ...(count && { count: data(count) }),
+        ...(flag !== undefined && { while: flag }),
+      },
+    ]
+  })
 }
 
 const data = (e: Expr): Expression => expr.write(e) as Expression

@@ -32,6 +32,7 @@ import {
   type PlanLostWrites,
   type PlanModule,
   type PlanNeeds,
+  type PlanRounds,
   type PlanScalar,
   type PlanSize,
   type PlanStep,
@@ -162,6 +163,11 @@ export const planFields: Codec<Plan> = record<Plan>({
     }),
   ),
   steps: list(step),
+  rounds: some(
+    list(
+      record<PlanRounds>({ name: text, from: count, to: count, count: some(expression), while: some(text) }),
+    ),
+  ),
   checks: list(
     record<PlanCheck>({
       when: some(list(sizeExpression)),

@@ -60,7 +60,11 @@ export function readPlan(json: unknown, at = ''): LaunchPlan {
 }
 
 /** Checks that expressions and steps mention sizes, scalars, buffers and modules of the plan. Throws SptError `plan/malformed`. */
-function checkNames({ sizes, scalars, buffers, packed, steps }: Names, modules: number, at: string): void {
+function checkNames(
+  { sizes, scalars, buffers, packed, steps, rounds = [] }: Names,
+  modules: number,
+  at: string,
+): void {
   const known = [...new Set([...sizes, ...scalars].map((s) => s.name))]
   const names = buffers.map((b) => b.name)
   const buffer = (name: string, path: string): void => {
@@ -100,9 +104,20 @@ function checkNames({ sizes, scalars, buffers, packed, steps }: Names, modules: 
     for (const [d, name] of s.reads.entries()) buffer(name, `${path}.reads[${d}]`)
     for (const [d, name] of s.writes.entries()) buffer(name, `${path}.writes[${d}]`)
   }
+  let end = 0
+  for (const [k, r] of rounds.entries()) {
+    const path = within(at, `rounds[${k}]`)
+    if (r.from < end) malformed(`${path}.from`, r.from, `the index of a step from ${end} on`)
+    if (r.to < r.from || r.to > steps.length)
+      malformed(`${path}.to`, r.to, `an index from ${r.from} to ${steps.length}`)
+    if (r.count !== undefined) value(r.count, `${path}.count`)
+    else if (r.while === undefined) malformed(path, r, 'rounds with `count` or `while`')
+    if (r.while !== undefined) buffer(r.while, `${path}.while`)
+    end = r.to
+  }
 }
 
-type Names = Pick<LaunchPlan, 'sizes' | 'scalars' | 'buffers' | 'packed' | 'steps'>
+type Names = Pick<LaunchPlan, 'sizes' | 'scalars' | 'buffers' | 'packed' | 'steps' | 'rounds'>
 
 const entryOf = ({ launch, args, block, shared = 0, cluster, waits, place }: PlanLaunch): Entry => ({
   name: launch,

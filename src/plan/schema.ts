@@ -115,6 +115,18 @@ export interface PlanLaunch {
 
 export type PlanStep = PlanClear | PlanLaunch
 
+/** Steps that run repeatedly, in order. */
+export interface PlanRounds {
+  readonly name: string
+  /** Index of the first step, and of the first step after them. */
+  readonly from: number
+  readonly to: number
+  /** Number of rounds; unlimited if absent. */
+  readonly count?: Expression
+  /** An i32 buffer with one element: a round runs only if it is not 0. */
+  readonly while?: string
+}
+
 /**
  * An index expression that must be exact. The sizes of a run are rejected if all of `when` are positive and `least` or `most` is
  * out of range: beyond 32 bits, or beyond 2^53 for texts with 64-bit indices unless `word`. A check of an unknown size holds.
@@ -214,6 +226,8 @@ export interface Plan {
   readonly packed?: readonly PackedArray[]
   readonly modules: readonly PlanModule[]
   readonly steps: readonly PlanStep[]
+  /** In order, without overlaps. */
+  readonly rounds?: readonly PlanRounds[]
   readonly checks: readonly PlanCheck[]
   readonly facts?: readonly PlanFact[]
   readonly lostWrites?: PlanLostWrites

@@ -3,10 +3,12 @@
  * the modules that it validates: structure is built by its own sorting, coordinates are searched for, loops are
  * closures.
  */
-import type { Buffer1, Kernel1 } from '../ir/coordinates/stage1.ts'
+import { repeat, type Section, sectionsOf } from '../ir/coordinates/rounds.ts'
+import type { Buffer1, Kernel1, Stmt1 } from '../ir/coordinates/stage1.ts'
 import { writersIn } from '../ir/coordinates/stage1-tree.ts'
 import { constant, type Expr, type Load } from '../ir/expressions/expr.ts'
 import { isFloat } from '../ir/values/dtype.ts'
+import { UNDECIDED } from './error.ts'
 import { compileBody, type Restriction } from './evaluation/compile-statements.ts'
 import type { OnReduce } from './tensors/cells.ts'
 import type { RefInputs, RefOptions, RefOutputs, RefResult, RefSample } from './tensors/inputs-and-results.ts'
@@ -58,13 +60,52 @@ export function reductions(
 function run(
   kernel: Kernel1,
   bound: ReferenceState,
-  { visits, precision }: Pick<RefOptions, 'visits' | 'precision'>,
+  { visits, precision, maxRounds }: Pick<RefOptions, 'visits' | 'precision' | 'maxRounds'>,
 ): RefSample | null {
   initialise(kernel, bound)
   const { restriction, sampled } = restrict(bound)
   const ctx = { ...bound.ctx, precision, ...(visits === undefined ? {} : { visits: { v: visits } }) }
-  compileBody(kernel.body, bound.scope, ctx, restriction)()
+  const compiled = (body: Kernel1['body']): (() => void) => compileBody(body, bound.scope, ctx, restriction)
+  for (const s of sectionsOf(kernel.body))
+    if (s.kind === 'section') runRounds(kernel, s, bound, compiled(s.body), maxRounds)
+    else compiled([s])()
   return sampled
+}
+
+/** Runs rounds. The number of rounds is exact only if the condition is exact. */
+function runRounds(
+  { buffers }: Kernel1,
+  { rounds, body }: Section<Stmt1>,
+  { ctx, evaluate }: ReferenceState,
+  round: () => void,
+  most: number | undefined,
+): void {
+  const { count, flag, carried } = rounds
+  const writers = writersIn(body)
+  const written = buffers.filter((b) => writers.some((s) => s.targets.some((t) => t.buffer === b.name)))
+  const temporaries = written.filter((b) => b.role === 'local' && !carried.includes(b.name))
+  const test = flag === undefined ? undefined : ctx.tensors.get(flag)!
+  let isExact = true
+  const isLast = (): boolean => {
+    isExact &&= !test || test.bounds!.error[0] === 0
+    return test?.data[0] === 0
+  }
+  repeat(
+    rounds,
+    count && evaluate(count),
+    isLast,
+    () => {
+      for (const b of temporaries) {
+        const t = ctx.tensors.get(b.name)!
+        t.data.fill(evaluate(initialValueOf(writers, b)))
+        t.bounds!.error.fill(0)
+        for (const sums of Object.values(t.bounds!.sums ?? {})) sums.fill(0)
+      }
+      round()
+    },
+    most,
+  )
+  if (!isExact) for (const b of written) ctx.tensors.get(b.name)!.bounds!.error.fill(UNDECIDED)
 }
 
 /**

@@ -1,6 +1,7 @@
 /** Invariants of Stage I statements and their expressions. */
 import { InternalError, unreachable } from '../ast/diagnostics/diagnostic.ts'
 import { type Axis, countedBy, isAttached, isFused, isStored, parentOf } from '../ir/coordinates/axis.ts'
+import { readByEdge } from '../ir/coordinates/rounds.ts'
 import type { Access, Buffer1, Iteration, Reduce1, Stmt1 } from '../ir/coordinates/stage1.ts'
 import type { Expr } from '../ir/expressions/expr.ts'
 import { walkExpr } from '../ir/expressions/expr-tree.ts'
@@ -53,6 +54,10 @@ export function statementVerifier(
         case 'reduce':
           targets(s.targets, s.values, scope)
           reduce(s)
+          break
+        case 'rounds':
+          check(outer.open.size === 0, `rounds ${s.name} are in an iteration`)
+          for (const b of readByEdge(s)) check(buffers.has(b), `${b} of rounds ${s.name} is no buffer`)
           break
         default:
           unreachable(s)

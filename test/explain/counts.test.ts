@@ -57,6 +57,7 @@ function counted(plan: Kernel3, loops: Kernel2, bound: Bound): Traffic | undefin
       out[step.buffer]![1] += Math.max(0, evaluate(b.shape[0]!, bound.params))
       continue
     }
+    if (step.kind !== 'launch') continue
     const { arrays, certainty } = countLaunch(step, plan.buffers, given, instructionsOf(loops))
     if (certainty.hasAssumptions) return undefined
     expect(certainty.sampledFraction).toBe(1)

@@ -208,7 +208,7 @@ export function differenceIn(
     }
   }
   for (const step of plan.steps) {
-    if (step.kind === 'clear') continue
+    if (step.kind !== 'launch') continue
     steps = 0
     const grid = step.grid.map((e) => {
       const v = of(e)

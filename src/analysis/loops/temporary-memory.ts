@@ -7,7 +7,7 @@
 
 import { keyOf } from '../../ir/expressions/structural-equality.ts'
 import { memoize } from '../../ir/memoize.ts'
-import { readsOf, writesOf } from '../../ir/statements/accesses.ts'
+import { accessedBy } from '../../ir/statements/accesses.ts'
 import type { Kernel3 } from '../../ir/statements/loops.ts'
 import { isFloat } from '../../ir/values/dtype.ts'
 
@@ -42,8 +42,7 @@ function liveRanges({ steps }: Kernel3): ReadonlyMap<string, LiveRange> {
   const ranges = new Map<string, LiveRange>()
   const outside = new Set<string>()
   for (const [k, step] of steps.entries()) {
-    const reads = step.kind === 'launch' ? [...readsOf(step.body)] : []
-    const writes = step.kind === 'launch' ? [...writesOf(step.body)] : [step.buffer]
+    const { reads, writes } = accessedBy(step)
     for (const name of reads) if (!ranges.has(name)) outside.add(name)
     for (const name of [...reads, ...writes]) {
       const range = ranges.get(name)

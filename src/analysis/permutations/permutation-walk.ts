@@ -85,7 +85,7 @@ export function permutationWalk(
       } else if (s.kind === 'if') {
         use('condition', s.cond, open)
         for (const b of [s.then, s.else]) statements(b, open, lets, here)
-      } else {
+      } else if (s.kind !== 'rounds') {
         for (const t of s.targets) use('value', t, open)
         for (const v of s.values) use('value', v, open)
       }

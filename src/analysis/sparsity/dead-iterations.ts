@@ -11,7 +11,7 @@ import { keyOf } from '../../ir/expressions/structural-equality.ts'
 import { knownValues } from './known-values.ts'
 import { isFelt } from './maskable-iterations.ts'
 import { neededElements } from './needed-elements.ts'
-import { constantOf, readByAxes, startOf, type Write, writesOf } from './writes.ts'
+import { constantOf, readByAxes, reasonOfRounds, startOf, type Write, writesOf } from './writes.ts'
 
 export interface StayReason {
   readonly reason: string
@@ -23,6 +23,8 @@ export interface StayReason {
  * iteration must stay.
  */
 export function withoutIteration(kernel: Kernel1, it: Iteration): { readonly kernel: Kernel1 } | StayReason {
+  const repeated = reasonOfRounds(kernel)
+  if (repeated) return repeated
   const writes = writesOf(kernel)
   const values = constantsOf(kernel, it, writes)
   const folded = { ...kernel, body: folding(kernel.body, it, values) }

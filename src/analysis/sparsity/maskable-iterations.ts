@@ -12,7 +12,7 @@ import { keyOf } from '../../ir/expressions/structural-equality.ts'
 import { givenBy } from './fill-folding.ts'
 import { type KnownValues, knownValues } from './known-values.ts'
 import { type NeededElements, neededElements } from './needed-elements.ts'
-import { maskedAt, masksOf, type Write, waysInto, writesOf } from './writes.ts'
+import { maskedAt, masksOf, reasonOfRounds, type Write, waysInto, writesOf } from './writes.ts'
 
 /** The reason why an iteration must run where the mask has its fill value. */
 export interface MaskRejection {
@@ -39,6 +39,8 @@ export const factsOf = (kernel: Kernel1, mask: Buffer1): Facts => ({
  * can be a mask.
  */
 export function notComplete(kernel: Kernel1, it: Iteration, mask: Buffer1): MaskRejection | null {
+  const repeated = reasonOfRounds(kernel)
+  if (repeated) return { ...repeated, hint: 'write the condition into the statements' }
   const top = topOf(kernel, it)
   const written = kernel.body.findLastIndex((s) => writtenBuffers1([s]).has(mask.name))
   const hint = `a mask is a dense tensor that comes in, or is complete before ${it.name} and before anything reads it`

@@ -1,5 +1,6 @@
 /** Writing statements with all of their reads, the initial values of tensors, and the tensors that can be masks. */
 
+import type { Span } from '../../ast/diagnostics/diagnostic.ts'
 import { isDenseRoot, isGathered } from '../../ir/coordinates/axis.ts'
 import { capacityCounts } from '../../ir/coordinates/runtime-lists.ts'
 import type { Buffer1, Iteration, Kernel1 } from '../../ir/coordinates/stage1.ts'
@@ -75,6 +76,16 @@ export const readByAxes = memoize(
   (kernel: Kernel1): ReadonlySet<string> =>
     new Set([...kernel.axes.flatMap((a) => (isGathered(a) ? [a.buffer] : [])), ...capacityCounts(kernel)]),
 )
+
+/** The reason why no values are known of a kernel with rounds, which read values of earlier rounds; undefined without rounds. */
+export function reasonOfRounds({
+  body,
+}: Kernel1): { readonly reason: string; readonly span: Span | undefined } | undefined {
+  const rounds = body.find((s) => s.kind === 'rounds')
+  return (
+    rounds && { reason: `the values in rounds ${rounds.name} depend on earlier rounds`, span: rounds.span }
+  )
+}
 
 const MOST_DIMENSIONS = 5
 

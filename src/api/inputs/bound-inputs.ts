@@ -41,6 +41,8 @@ export interface RunInputs {
   readonly params?: Readonly<Record<string, number | boolean>>
   /** Seed of random values for unbound inputs; without a seed, missing inputs are errors. */
   readonly seed?: number | undefined
+  /** Limit on rounds with a condition, 10,000 by default; a run that reaches it fails with `run/max-rounds`. */
+  readonly maxRounds?: number | undefined
   /** Statistics for dispatches, such as `{ 'longest(j)': 700 }`. They replace measured values without a check. */
   readonly statistics?: Readonly<Record<string, number>>
 }
@@ -56,7 +58,7 @@ export const expectRecord = (inputs: unknown): void =>
 /** Checks the form of the inputs object, but not its values. Throws SptError `api/argument`. */
 export function expectInputs(inputs: RunInputs): void {
   expectRecord(inputs)
-  expectOptions('the object of inputs', inputs, ['tensors', 'params', 'seed', 'statistics'])
+  expectOptions('the object of inputs', inputs, ['tensors', 'params', 'seed', 'maxRounds', 'statistics'])
   expectArgument(isRecord(inputs.tensors ?? {}), 'tensors', inputs.tensors, 'tensors or values by name')
 }
 
@@ -68,9 +70,10 @@ export function valuesIn(
   readonly tensors: Record<string, Tensor>
   readonly params: Readonly<Record<string, number>>
   readonly seed?: number
+  readonly maxRounds?: number
 } {
   expectInputs(inputs)
-  const { params: scalars = {}, seed, statistics = {} } = inputs
+  const { params: scalars = {}, seed, maxRounds, statistics = {} } = inputs
   refuseStatistics(kernel, statistics)
   expectArgument(isRecord(scalars), 'params', scalars, 'numbers by name')
   const params = byName<number>()
@@ -80,6 +83,12 @@ export function valuesIn(
     'the seed',
     seed,
     'an integer, or none for no random data',
+  )
+  expectArgument(
+    maxRounds === undefined || (Number.isSafeInteger(maxRounds) && maxRounds > 0),
+    'maxRounds',
+    maxRounds,
+    'a positive integer',
   )
   const { tensors: given = {} } = inputs
   for (const [name, value] of Object.entries(given))
@@ -95,7 +104,12 @@ export function valuesIn(
   }
   const { ready, rest } = byPosition(kernel, flat, tensors, params)
   for (const [name, values] of rest) ready[name] = shaped(kernel, name, values, ready, params)
-  return { tensors: ready, params, ...(seed === undefined ? {} : { seed }) }
+  return {
+    tensors: ready,
+    params,
+    ...(seed === undefined ? {} : { seed }),
+    ...(maxRounds === undefined ? {} : { maxRounds }),
+  }
 }
 
 /** Rejects statistics without a dispatch. Throws SptError `choose/unknown-name`, `api/argument`. */

@@ -13,13 +13,16 @@ import type { Bindable } from './tensors.ts'
 export type Inputs = Readonly<Record<string, Bindable | number | boolean>>
 
 /** Options of a binding. */
-export interface BindOptions extends DeviceFacts, Pick<RunInputs, 'seed' | 'statistics'>, WorkOptions {}
+export interface BindOptions
+  extends DeviceFacts,
+    Pick<RunInputs, 'seed' | 'maxRounds' | 'statistics'>,
+    WorkOptions {}
 
 /** Options of a schedule selection. */
 export interface SelectionOptions extends BindOptions, Pick<SelectionInputs, 'resident'> {}
 
 /** Names of `BindOptions`. */
-const OPTIONS = ['seed', 'statistics', 'capability', 'processors', 'features'] as const
+const OPTIONS = ['seed', 'maxRounds', 'statistics', 'capability', 'processors', 'features'] as const
 
 /**
  * Separates sizes and scalars from tensors, and leaves out `WorkOptions`. Throws SptError `api/argument`, `api/unknown-option`.

@@ -30,7 +30,7 @@ export interface GradientOf extends Node {
   readonly stopping: readonly Ident[]
   readonly recomputing: readonly Ident[]
 }
-export type Member = AxisDecl | BufferDecl | Define | Iterate | KernelCall | Copies
+export type Member = AxisDecl | BufferDecl | Define | Iterate | KernelCall | Copies | Rounds | RoundsEdge
 
 /** `T: f32 or f16`. */
 export interface TypeParam extends Node {
@@ -78,6 +78,31 @@ export interface Copies extends Item {
   readonly count: NumberLit
   readonly index: Ident
   readonly members: readonly Member[]
+}
+
+/**
+ * `iterate step [t] as T while (cond) { members }`: the members run in order, once for each coordinate of a dense axis,
+ * as long as the condition holds. Statements outside of iterations are allowed.
+ */
+export interface Rounds extends Item {
+  readonly kind: 'rounds'
+  readonly name: Ident
+  /** Null without an axis; then there is a condition. */
+  readonly iter: Omit<Iter, 'mode'> | null
+  readonly while: Expr | null
+  readonly members: readonly (Member | Stmt)[]
+}
+
+/** The begin or the end of rounds in the members of a kernel without `Rounds`; made by elaboration. */
+export interface RoundsEdge extends Item {
+  readonly kind: 'rounds_edge'
+  readonly edge: 'begin' | 'end'
+  readonly name: Ident
+  readonly axis: Ident | null
+  /** An integer buffer that is not 0 while there are more rounds. */
+  readonly flag: Ident | null
+  /** The integer buffer that counts the rounds. */
+  readonly counter: Ident | null
 }
 
 export const AXIS_CLAIMS = ['full', 'compact'] as const

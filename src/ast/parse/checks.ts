@@ -109,7 +109,9 @@ export function iterKinds(letters: Ident | null, iterators: number, missing: Spa
         iterators === 0
           ? 'no `as`: there are no iterators'
           : `\`as\` and ${quantity(iterators, 'letter')}, each \`S\` or \`R\``,
-      hint: '`S` where different values write different elements, `R` where the values combine through a reducer',
+      hint: kinds.includes('T')
+        ? 'rounds have a single iterator and are not in another iteration: `iterate NAME [t] as T { iterate … }`'
+        : '`S` where different values write different elements, `R` where the values combine through a reducer',
     })
   return [...kinds] as ('S' | 'R')[]
 }

@@ -128,6 +128,12 @@ export const kernels: Actions = {
   CallResults_several: (names, _) => get(names),
   CallResults_one: (name, _) => [get(name)],
   Copies: checked(line<ast.Copies>('copies', '', 'count', '', 'index', '{members}'), checkCopies),
+  Rounds: line<ast.Rounds>('rounds', '', 'name', '...', '{members}'),
+  RoundsHead_counted: (_open, iter, _close, _as, _T, condition) => ({
+    iter: get(iter),
+    while: get(condition),
+  }),
+  RoundsHead_conditional: (_open, _close, condition) => ({ iter: null, while: get(condition) }),
   Member(node, _) {
     const member = get<ast.Member>(node)
     if (member.kind === 'axis') checkKernelAxis(member)

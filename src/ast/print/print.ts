@@ -109,16 +109,18 @@ function printKernel(p: Printer, k: ast.Kernel): void {
 }
 
 /** Consecutive axes and buffers without a gap are aligned. */
-function printMembers(p: Printer, list: readonly ast.Member[]): void {
+function printMembers(p: Printer, list: ast.Rounds['members']): void {
   for (const [k, m] of list.entries())
-    if (m.kind === 'iterate') printStatement(p, m)
+    if (m.kind === 'rounds_edge') continue
+    else if (m.kind === 'rounds') p.block(m.trivia, roundsHead(m), () => printMembers(p, m.members))
     else if (m.kind === 'define')
       p.item(m.trivia, [`define ${m.name.name}(${names(m.params).join(', ')}) = `, exprDoc(m.value)])
     else if (m.kind === 'kernel_call') p.item(m.trivia, callStatementDoc(m))
     else if (m.kind === 'copies')
       p.block(m.trivia, `repeat ${m.count.value} as ${m.index.name}`, () => printMembers(p, m.members))
     else if (m.kind === 'axis') p.item(m.trivia, axisDoc(m, alignedPeers(list, k)))
-    else p.item(m.trivia, bufferDoc(m, alignedPeers(list, k)))
+    else if (m.kind === 'buffer') p.item(m.trivia, bufferDoc(m, alignedPeers(list, k)))
+    else printStatement(p, m)
 }
 
 function callStatementDoc(c: ast.KernelCall): Doc {
@@ -192,10 +194,16 @@ function conditionalDoc(s: ast.Stmt): Doc | undefined {
   return only && ['if (', exprDoc(s.cond), ') { ', only, ' }']
 }
 
+const iterText = ({ name, axis }: Omit<ast.Iter, 'mode'>): string =>
+  name.name === axis.name ? name.name : `${name.name} in ${axis.name}`
+
+function roundsHead(r: ast.Rounds): Doc {
+  const iter = r.iter ? `[${iterText(r.iter)}] as T` : '[]'
+  return [`iterate ${r.name.name} ${iter}`, r.while ? [' while (', exprDoc(r.while), ')'] : '']
+}
+
 function iterateHead(s: ast.Iterate): Doc {
-  const iters = s.iters.map((i) =>
-    i.name.name === i.axis.name ? i.name.name : `${i.name.name} in ${i.axis.name}`,
-  )
+  const iters = s.iters.map(iterText)
   const kinds = s.iters.length > 0 ? ` as ${s.iters.map((i) => i.mode).join('')}` : ''
   return [`iterate ${s.name.name} `, bracketList('[', iters, ']'), kinds, whereDoc(s.where)]
 }

@@ -94,7 +94,8 @@ export function printerOf(context: PrintContext, launch: Launch) {
       case 'instr':
         return callText(s, t, (p) => piece(p)).map((l) => indent + l)
       case 'fill':
-        throw new InternalError('a fill is a separate launch')
+      case 'rounds':
+        throw new InternalError(`${s.kind} is outside of launches`)
     }
   }
   const vector = (first: Load, width: number): VectorRef => {

@@ -57,6 +57,7 @@ export const run: CommandSpec = {
       { flags: '--repeat <N>', about: `Number of timed runs, after a warm-up (default: ${DEFAULT_REPEAT})` },
     ),
     SEED,
+    { flags: '--max-rounds <N>', about: 'Limit on rounds with a condition (default: 10000)' },
     { flags: '--out <NAME=PATH>', about: 'Write an output', repeats: true, file: 'write' },
     ...without(['plan'], {
       flags: '--verbose',
@@ -92,7 +93,7 @@ export const run: CommandSpec = {
     const kind = call.choice('device', DEVICE_KINDS) ?? 'cpu'
     const deterministic = call.flag('deterministic')
     const repeat = call.integer('repeat', 1, MAX_REPEAT) ?? DEFAULT_REPEAT
-    const { files, seed } = bindOptions(call)
+    const { files, seed, maxRounds } = bindOptions(call)
     const params = sizeOptions(call)
     const outputs = call.pairs('out', 'PATH')
 
@@ -105,7 +106,7 @@ export const run: CommandSpec = {
       timer.begin('read')
       await checkOutputs(request.bindable, outputs)
       const earlyTensors = await request.readEarly(files, params)
-      const earlyInputs = { tensors: earlyTensors, params: Object.fromEntries(params), seed }
+      const earlyInputs = { tensors: earlyTensors, params: Object.fromEntries(params), seed, maxRounds }
       timer.begin('open')
       await using device = await devices[kind]()
       timer.begin('choose')
@@ -262,14 +263,14 @@ export async function runPlan(call: Call, path: string): Promise<number> {
   const family = isFamily(plan) ? readFamily(plan) : null
   const { device: kind, binding } = family?.plans[0] ?? readPlan(plan as Plan)
   const kernel = family?.kernel ?? binding
-  const { files, seed } = bindOptions(call)
+  const { files, seed, maxRounds } = bindOptions(call)
   const params = sizeOptions(call)
   const outputs = call.pairs('out', 'PATH')
   await checkOutputs(kernel, outputs)
   const tensors = await readInputs(kernel, files, params)
   await using device = await devices[call.choice('device', ['cpu', 'webgpu', 'cuda']) ?? kind]()
   const loaded = await loadPlan(plan, device)
-  const bound = await loaded.bind({ ...tensors, ...Object.fromEntries(params) }, { seed })
+  const bound = await loaded.bind({ ...tensors, ...Object.fromEntries(params) }, { seed, maxRounds })
   const start = performance.now()
   await bound.run()
   const milliseconds = performance.now() - start

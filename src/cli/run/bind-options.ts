@@ -50,16 +50,18 @@ export function parseSize(call: Call, name: string, text: string): number {
   return value ?? call.reject(`--size ${name}=${text} is not a number`, { expected: `--size ${name}=N` })
 }
 
-/** Files bound by name, and the seed of random data. */
+/** Files bound by name, the seed of random data, and the limit on rounds. */
 export interface BindOptions {
   readonly files: ReadonlyMap<string, string>
   readonly seed: number
+  readonly maxRounds: number | undefined
 }
 
-/** `--bind` and `--seed`. */
+/** `--bind`, `--seed` and `--max-rounds`. */
 export const bindOptions = (call: Call): BindOptions => ({
   files: call.pairs('bind', 'PATH'),
   seed: seedOf(call),
+  maxRounds: call.integer('max-rounds', 1, 2 ** 31 - 1),
 })
 
 /** `--seed`. */

@@ -2,8 +2,9 @@
  * Versions of buffers (static single assignment). A call that assigns a buffer with a value makes a new version of the
  * buffer, so that the operands of earlier statements keep their values.
  */
-import { copyIteration } from '../../ast/nodes/copy-iteration.ts'
+
 import type * as Ast from '../../ast/nodes/nodes.ts'
+import { copyIteration } from '../../ast/nodes/syntax-builders.ts'
 import { mapSyntax, walkSyntax } from '../../ast/nodes/walk.ts'
 
 export class BufferVersions {
@@ -32,9 +33,24 @@ export class BufferVersions {
     return version
   }
 
+  /** The latest versions of all buffers that have several. */
+  snapshot(): ReadonlyMap<string, string> {
+    return new Map([...this.#versions.keys()].map((name) => [name, this.latest(name)]))
+  }
+
+  /** Makes the versions of a snapshot the latest. Returns them with the later versions whose values they receive. */
+  restore(before: ReadonlyMap<string, string>): readonly (readonly [string, string])[] {
+    return [...this.snapshot()].flatMap(([name, last]) => {
+      const first = before.get(name) ?? name
+      if (first === last) return []
+      this.#versions.set(name, [...this.#versions.get(name)!, first])
+      return [[first, last] as const]
+    })
+  }
+
   /** A statement over the latest versions, whose targets have values from now on. */
   statement(s: Ast.Iterate): Ast.Iterate {
-    const latest = new Map([...this.#versions.keys()].map((name) => [name, this.latest(name)]))
+    const latest = this.snapshot()
     const own = latest.size === 0 ? s : withBuffers(s, latest)
     walkSyntax(own, (node, key) => {
       if (node.kind === 'access' && key === 'targets') this.write((node as Ast.Access).buffer.name)
@@ -52,6 +68,7 @@ export class BufferVersions {
     const copies: Ast.Member[] = []
     for (const name of this.#versions.keys()) {
       const [buffer, last] = [buffers.get(name)!, this.latest(name)]
+      if (last === name) continue
       if (buffer.role.name === 'inout') copies.push(copyIteration(unused(`${name}_result`), buffer, last))
       else names.set(name, last).set(last, name)
     }

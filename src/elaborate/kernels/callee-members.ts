@@ -95,6 +95,17 @@ export class Renaming {
     }
   }
 
+  edge(e: Ast.RoundsEdge, name: string): Ast.RoundsEdge {
+    const { axis, flag, counter } = e
+    return {
+      ...e,
+      name: { ...e.name, name },
+      axis: axis && renamed(axis, this.names.axes),
+      flag: flag && renamed(flag, this.names.buffers),
+      counter: counter && renamed(counter, this.names.buffers),
+    }
+  }
+
   iterate(s: Ast.Iterate, outer: Scope = new Map()): Ast.Iterate {
     const scope = new Map(outer)
     const iters = s.iters.map((it): Ast.Iter => {

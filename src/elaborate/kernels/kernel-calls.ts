@@ -1,8 +1,10 @@
 /**
  * Inline expansion of calls of kernels: the members of the callee replace a call, over the caller's axes and buffers.
- * `repeat` copies members. Later stages receive a kernel without calls.
+ * `repeat` copies members, and rounds become members between edges. Later stages receive a kernel without calls.
  */
+
 import type * as Ast from '../../ast/nodes/nodes.ts'
+import { copyIteration } from '../../ast/nodes/syntax-builders.ts'
 import { mapSyntax } from '../../ast/nodes/walk.ts'
 import { errorCount, report } from '../diagnostics.ts'
 import { filled } from '../instructions/instances.ts'
@@ -10,9 +12,10 @@ import { BufferVersions } from './buffer-versions.ts'
 import { type Arguments, argumentsOf } from './call-arguments.ts'
 import { axesOf, Unification } from './call-unification.ts'
 import { calleeNames, iterationsIn, Renaming } from './callee-members.ts'
+import { partsOfRounds, rejectNested } from './rounds.ts'
 
 export const hasCalls = (k: Pick<Ast.Kernel, 'members'>): boolean =>
-  k.members.some((m) => m.kind === 'kernel_call' || m.kind === 'copies')
+  k.members.some((m) => m.kind === 'kernel_call' || m.kind === 'copies' || m.kind === 'rounds')
 
 export interface FindCallee {
   /** The kernel of a name, without calls; null after a reported error. `passed`: the buffers among the arguments. */
@@ -33,6 +36,8 @@ class Expansion {
   readonly #labels = new Set<string>()
   readonly #taken: Set<string>
   readonly #versions = new BufferVersions()
+  /** The rounds that are being expanded. */
+  #rounds: Ast.Ident | null = null
 
   constructor(
     kernel: Ast.Kernel,
@@ -57,6 +62,27 @@ class Expansion {
       if (m.kind === 'iterate') this.#members.push(this.#versions.statement(m))
       else if (m.kind === 'kernel_call') this.#call(m)
       else if (m.kind === 'copies') for (let k = 1; k <= m.count.value; k++) this.#copy(m, k)
+      else if (m.kind === 'rounds') this.#addRounds(m)
+  }
+
+  #addRounds(r: Ast.Rounds): void {
+    if (this.#rounds) {
+      rejectNested(r.name, this.#rounds)
+      return
+    }
+    const { before, begin, inside, last, end } = partsOfRounds(r, (name) => this.#unused(name))
+    this.add(before)
+    this.#rounds = r.name
+    const latest = this.#versions.snapshot()
+    this.#members.push(begin)
+    this.add(inside)
+    // The next round reads a version of this round under the buffer's own name.
+    for (const [name, version] of this.#versions.restore(latest))
+      if (!r.members.some((m) => m.kind === 'buffer' && m.name.name === name))
+        this.#members.push(copyIteration(this.#unused(`${name}_next`), this.#buffer(name)!, version))
+    this.add(last)
+    this.#members.push(end)
+    this.#rounds = null
   }
 
   result(): readonly Ast.Member[] {
@@ -126,6 +152,10 @@ class Expansion {
       else if (m.kind === 'axis' && !u.axes.has(m.name.name)) this.#members.push(rename.axis(m))
       else if (m.kind === 'buffer' && !passed.has(m.name.name))
         this.#members.push({ ...rename.buffer(m), role: { ...m.role, name: 'local' } })
+      else if (m.kind === 'rounds_edge') {
+        if (this.#rounds && m.edge === 'begin') rejectNested(m.name, this.#rounds)
+        this.#members.push(rename.edge(m, `${label}_${m.name.name}`))
+      }
     for (const buffer of names.buffers.values()) this.#versions.write(buffer)
     const [output] = callee.members.filter((m) => m.kind === 'buffer').filter((b) => b.role.name === 'out')
     return output ? names.buffers.get(output.name.name)! : null
@@ -220,9 +250,14 @@ class Expansion {
   }
 }
 
+const isMember = (m: Ast.Member | Ast.Stmt): m is Ast.Member =>
+  m.kind !== 'assign' && m.kind !== 'reduce' && m.kind !== 'let' && m.kind !== 'if'
+
 /** The declarations in a member that need an unused name. */
 function declared(m: Ast.Member): readonly { readonly name: Ast.Ident }[] {
   if (m.kind === 'iterate') return iterationsIn(m)
+  if (m.kind === 'rounds')
+    return [m, ...m.members.flatMap((x) => (isMember(x) ? declared(x) : iterationsIn(x)))]
   return m.kind === 'axis' || m.kind === 'buffer' ? [m] : []
 }
 

@@ -53,7 +53,7 @@ interface Instance {
 }
 
 const isStatement = (m: Ast.Member): boolean =>
-  m.kind === 'iterate' || m.kind === 'kernel_call' || m.kind === 'copies'
+  m.kind === 'iterate' || m.kind === 'kernel_call' || m.kind === 'copies' || m.kind === 'rounds'
 
 const isPlain = (k: Ast.Kernel): boolean =>
   k.typeParams.length === 0 && k.base === null && !k.members.some(isDefine) && !hasCalls(k)

@@ -6,7 +6,7 @@ import type { Diagnostic, Problem, Span } from '../../ast/diagnostics/diagnostic
 import type * as Ast from '../../ast/nodes/nodes.ts'
 import { literalValue } from '../../ast/nodes/nodes.ts'
 import { isDenseRoot, isStored, parentOf } from '../../ir/coordinates/axis.ts'
-import type { Iteration, Kernel1 } from '../../ir/coordinates/stage1.ts'
+import type { Kernel1, Stmt1 } from '../../ir/coordinates/stage1.ts'
 import { constant } from '../../ir/expressions/expr.ts'
 import { computeType, DTYPE_BYTES, type Dtype, isFloat, isInt } from '../../ir/values/dtype.ts'
 import type { Monoid } from '../../ir/values/monoid.ts'
@@ -23,10 +23,12 @@ import {
   Scope,
   unknownAxis,
 } from './kernel-names.ts'
+import { checkRounds, edgeOf, isFilledBefore, withCarried } from './rounds-edges.ts'
 import { elaborateIteration } from './statements.ts'
 
 const isAxis = (m: Ast.Member): m is Ast.AxisDecl => m.kind === 'axis'
 const isBuffer = (m: Ast.Member): m is Ast.BufferDecl => m.kind === 'buffer'
+const isEdge = (m: Ast.Member): m is Ast.RoundsEdge => m.kind === 'rounds_edge'
 const isIterate = (m: Ast.Member): m is Ast.Iterate => m.kind === 'iterate'
 
 export function elaborateKernel(
@@ -51,10 +53,11 @@ export function elaborateKernel(
   declareBuffers(d, k.members.filter(isBuffer), k.members.filter(isIterate))
   checkGathered(d, axes)
   checkOwnedNames(d)
-  const body = k.members
-    .filter(isIterate)
-    .map((s) => elaborateIteration(d, s, new Scope()))
-    .filter((s): s is Iteration => s !== null)
+  const statements = k.members.flatMap((m): readonly Stmt1[] => {
+    const s = isIterate(m) ? elaborateIteration(d, m, new Scope()) : isEdge(m) ? edgeOf(d, m) : null
+    return s ? [s] : []
+  })
+  const body = withCarried(statements, k.members, d.buffers)
   const kernel: Kernel1 = {
     stage: 1,
     name,
@@ -65,7 +68,7 @@ export function elaborateKernel(
     reformats: [],
     span: k.span,
   }
-  reportAll(...checkKinds(kernel))
+  reportAll(...checkKinds(kernel), ...checkRounds(kernel))
   // If statements are missing, errors about unwritten buffers would be unreliable.
   if (errorCount() === before) reportAll(...checkDataflow(kernel))
   return errorCount() === before ? kernel : null
@@ -81,7 +84,12 @@ function checkDataflow(kernel: Pick<Kernel1, 'axes' | 'buffers' | 'body'>): read
   for (const a of accessesOf(kernel.body, new Map(kernel.axes.map((x) => [x.name, x])))) {
     const b = buffers.get(a.buffer)
     if (a.mode !== 'read') written.add(a.buffer)
-    else if (b && (b.role === 'out' || b.role === 'local') && !written.has(b.name))
+    else if (
+      b &&
+      (b.role === 'out' || b.role === 'local') &&
+      !written.has(b.name) &&
+      !isFilledBefore(kernel.body, b.name)
+    )
       out.push({
         code: 'check/read-before-write',
         message: `${b.name} is read before the first write`,

@@ -1,7 +1,7 @@
 /** Walking and rewriting statements of Stage I. Every rewriter keeps the identity of unchanged nodes. */
 
 import { invariant, type Span } from '../../ast/diagnostics/diagnostic.ts'
-import type { Expr, Load } from '../expressions/expr.ts'
+import { type Expr, type Load, load } from '../expressions/expr.ts'
 import { rewriteExpr, substitute, walkExpr } from '../expressions/expr-tree.ts'
 import { mapSame } from '../lists.ts'
 import { memoize } from '../memoize.ts'
@@ -46,6 +46,8 @@ export function exprsOf1(s: Stmt1): readonly Expr[] {
       return [s.cond]
     case 'let':
       return [s.value]
+    case 'rounds':
+      return s.flag === undefined ? [] : [load(s.flag, [], 'i32')]
     default:
       return [...s.values, ...s.targets.flatMap((t) => t.index)]
   }
@@ -66,6 +68,8 @@ export function mapExprs1(s: Stmt1, f: (e: Expr) => Expr, onTarget = (t: Load) =
       const value = f(s.value)
       return value === s.value ? s : { ...s, value }
     }
+    case 'rounds':
+      return s
     default: {
       const [targets, values] = [mapSame(s.targets, onTarget), mapSame(s.values, f)]
       return targets === s.targets && values === s.values ? s : { ...s, targets, values }

@@ -117,7 +117,26 @@ export interface If1 {
   readonly span?: Span | undefined
 }
 
-export type Stmt1 = Iteration | Assign | Reduce1 | Let1 | If1
+/**
+ * The begin or the end of rounds, in the body of a kernel in Stages I to III: the statements between the edges run
+ * repeatedly, in order. Both edges have the same fields.
+ */
+export interface RoundsEdge {
+  readonly kind: 'rounds'
+  readonly edge: 'begin' | 'end'
+  readonly name: string
+  /** The number of rounds, over sizes; without it, only the flag ends them. */
+  readonly count?: Expr | undefined
+  /** An integer buffer with one element. A round runs only if it is not 0. */
+  readonly flag?: string | undefined
+  /** An integer buffer with one element, which counts the rounds. */
+  readonly counter?: string | undefined
+  /** Buffers that keep their values from round to round. Other temporaries have no value at the begin of a round. */
+  readonly carried: readonly string[]
+  readonly span?: Span | undefined
+}
+
+export type Stmt1 = Iteration | Assign | Reduce1 | Let1 | If1 | RoundsEdge
 
 /**
  * The mapping of a tensor bound in the caller's coordinates to reformatted buffers: each stored coordinate goes to one

@@ -5,6 +5,7 @@
 import { unreachable } from '../../ast/diagnostics/diagnostic.ts'
 import { type Axis, hasIndices, hasWidth, keepsDuplicates, operandsOfAxis } from '../coordinates/axis.ts'
 import { kernelIdentifier } from '../coordinates/derived-names.ts'
+import { roundsText } from '../coordinates/rounds.ts'
 import type { Buffer1, If1, Iteration, Kernel1, Stmt1 } from '../coordinates/stage1.ts'
 import { declaredMonoids } from '../coordinates/stage1-tree.ts'
 import type { Expr } from '../expressions/expr.ts'
@@ -106,6 +107,9 @@ function printStatements(list: readonly Stmt1[], indent: string, out: string[]):
         out.push(`${indent}${targets} ${name}= ${values}`)
         break
       }
+      case 'rounds':
+        out.push(`${indent}${roundsText(s, printExpr1)}`)
+        break
       default:
         unreachable(s)
     }

@@ -1,6 +1,7 @@
 /** Stage II as text, as printed by `spt show --stage 2` and in rejections of schedule steps. */
 import { unreachable } from '../../ast/diagnostics/diagnostic.ts'
 import { kernelIdentifier } from '../coordinates/derived-names.ts'
+import { roundsText } from '../coordinates/rounds.ts'
 import type { Expr, Load } from '../expressions/expr.ts'
 import type { CallPiece } from '../instructions/instr-call.ts'
 import type { Buffer, For, Kernel2, Kernel3, LoopMode, Stmt } from '../statements/loops.ts'
@@ -154,6 +155,9 @@ function printStatements(
       case 'fill':
         line(`fill ${s.buffer} = ${printExpr(s.value)}`)
         break
+      case 'rounds':
+        line(roundsText(s, printExpr))
+        break
       default:
         unreachable(s)
     }
@@ -192,6 +196,7 @@ export function print3(plan: Kernel3): string {
   const out = [`plan ${plan.name}(${params})`, ...plan.buffers.map((b) => `  ${printBuffer(b)}`)]
   for (const s of plan.steps) {
     if (s.kind === 'clear') out.push(`clear ${s.buffer}`)
+    else if (s.kind === 'rounds') out.push(roundsText(s, printExpr))
     else {
       out.push(
         `launch ${s.name}  grid ${s.grid.map((e) => printExpr(e)).join(' × ')}  block ${s.block.join(' × ')}`,

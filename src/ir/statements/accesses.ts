@@ -1,8 +1,9 @@
 /** Memory accesses of statements: buffer elements read and written. */
+import { readByEdge } from '../coordinates/rounds.ts'
 import type { Expr, Load } from '../expressions/expr.ts'
 import { readsMemory, walkExpr } from '../expressions/expr-tree.ts'
 import { memoize } from '../memoize.ts'
-import type { Buffer, For, Stmt, Store } from './loops.ts'
+import type { Buffer, For, PlanStep, Stmt, Store } from './loops.ts'
 import { type Body, bodiesOf, exprsOf, piecesOf, walkStmts } from './tree.ts'
 
 /**
@@ -60,6 +61,8 @@ const accessesOfStatement = memoize((s: Stmt): readonly StatementAccess[] => {
   for (const e of exprsOf(s)) if (readsMemory(e)) walkExpr(e, read, seen)
   for (const t of targetsOf(s)) out.push({ buffer: t.buffer, index: t.index, mode: 'write', whole: false })
   if (s.kind === 'fill') out.push({ buffer: s.buffer, index: [], mode: 'write', whole: true })
+  if (s.kind === 'rounds')
+    for (const buffer of readByEdge(s)) out.push({ buffer, index: [], mode: 'read', whole: true })
   if (s.kind === 'instr')
     for (const p of piecesOf(s)) {
       if (p.kind === 'value' || p.kind === 'index' || p.mode === 'meet') continue
@@ -89,6 +92,16 @@ function buffersIn(body: Body, mode: BufferAccess['mode']): ReadonlySet<string> 
   const out = new Set<string>()
   for (const s of body) for (const buffer of buffersInside(s)[mode]) out.add(buffer)
   return out
+}
+
+/** Names of the buffers that a step of a plan reads and writes. */
+export function accessedBy(step: PlanStep): {
+  readonly reads: readonly string[]
+  readonly writes: readonly string[]
+} {
+  if (step.kind === 'clear') return { reads: [], writes: [step.buffer] }
+  if (step.kind === 'rounds') return { reads: readByEdge(step), writes: [] }
+  return { reads: [...readsOf(step.body)], writes: [...writesOf(step.body)] }
 }
 
 /** Names of the buffers that a statement and those nested in it read or write. */

@@ -99,8 +99,8 @@ export function renameBuffers(body: Body, names: ReadonlyMap<string, string>): B
 type Accessed = Pick<Load, 'buffer' | 'index'>
 
 /**
- * Redirects accesses to other elements: of loads, stores, targets of reductions, and operands of instructions, and of searches and
- * fills, whose kind is `whole`. `f` and `alloc` (for allocated buffers) return undefined for those that do not change.
+ * Redirects accesses to other elements: of loads, stores, targets of reductions, and operands of instructions, and of searches, fills
+ * and edges of rounds, whose kind is `whole`. `f` and `alloc` (for allocated buffers) return undefined for those that do not change.
  */
 export function redirectAccesses(
   body: Body,
@@ -111,7 +111,7 @@ export function redirectAccesses(
     const to = f(l)
     return to ? load(to.buffer, to.index, l.dtype, l.span) : l
   }
-  const whole = ({ buffer }: Search | Fill) => f({ kind: 'whole', buffer, index: [] })
+  const whole = ({ buffer }: Pick<Search | Fill, 'buffer'>) => f({ kind: 'whole', buffer, index: [] })
   return rewriteStmts(body, {
     expr: (e) => {
       if (e.kind === 'load') return moved(e)
@@ -125,6 +125,10 @@ export function redirectAccesses(
         case 'fill': {
           const to = whole(s)
           return to && stmt({ ...s, buffer: to.buffer })
+        }
+        case 'rounds': {
+          const carried = mapSame(s.carried, (buffer) => whole({ buffer })?.buffer ?? buffer)
+          return carried === s.carried ? undefined : stmt({ ...s, carried })
         }
         case 'store': {
           const to = f(s)

@@ -11,7 +11,7 @@
  */
 import type { Span } from '../../ast/diagnostics/diagnostic.ts'
 import type { RuntimeLists } from '../coordinates/runtime-lists.ts'
-import type { Param, Role } from '../coordinates/stage1.ts'
+import type { Param, Role, RoundsEdge } from '../coordinates/stage1.ts'
 import type { Expr, Load, Search, ThreadAxis } from '../expressions/expr.ts'
 import type { Instr, Memory, Signals } from '../instructions/instr.ts'
 import type { InstrCall } from '../instructions/instr-call.ts'
@@ -208,6 +208,7 @@ export type Stmt =
   | VectorLoad
   | VectorStore
   | InstrCall
+  | RoundsEdge
 
 /** Stage II. Each top-level loop nest becomes a launch; `local` global-scope buffers are the plan's temporaries. */
 export interface Kernel2 {
@@ -277,7 +278,7 @@ export interface Clear {
   readonly buffer: string
 }
 
-export type PlanStep = Clear | Launch
+export type PlanStep = Clear | Launch | RoundsEdge
 
 /** Stage III: the buffers to allocate and the steps to run, in order, for any sizes. A `Plan` (`plan/schema.ts`) is its serialised form. */
 export interface Kernel3 {

@@ -133,6 +133,7 @@ export function mapExprs(s: Stmt, f: (e: Expr) => Expr): Stmt {
       return value === s.value ? s : stmt({ ...s, value })
     }
     case 'barrier':
+    case 'rounds':
       return s
     case 'vector_load': {
       const first = f(s.load)

@@ -32,7 +32,8 @@ export function outlineLaunches(kernel: Kernel2, names: Names, warp = 1): PlanSt
   const indptr = offsetsIn(kernel.buffers)
   for (const s of kernel.body) {
     const name = `${kernelIdentifier(kernel.name)}_${steps.length}`
-    if (s.kind === 'fill') {
+    if (s.kind === 'rounds') steps.push(s)
+    else if (s.kind === 'fill') {
       if (isZero(s.value)) steps.push({ kind: 'clear', buffer: s.buffer })
       else steps.push(launchOf([fillNest(s, kernel, names, parallel)], name, indptr, warp, names))
     } else steps.push(launchOf([s], name, indptr, warp, names))

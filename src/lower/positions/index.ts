@@ -15,14 +15,15 @@ import {
   ownedNames,
   repeatsCoordinates,
 } from '../../ir/coordinates/axis.ts'
+import { withFills } from '../../ir/coordinates/rounds.ts'
 import type { Access, Buffer1, Iteration, Kernel1, Param, Stmt1 } from '../../ir/coordinates/stage1.ts'
 import { writtenBuffers1 } from '../../ir/coordinates/stage1-tree.ts'
 import { Names } from '../../ir/expressions/bound-names.ts'
 import { all, constant, type Expr, ge, int, load, variable } from '../../ir/expressions/expr.ts'
 import { freeVars, readsSome, rewriteExpr } from '../../ir/expressions/expr-tree.ts'
 import { sameExpr } from '../../ir/expressions/structural-equality.ts'
-import { writesOf } from '../../ir/statements/accesses.ts'
-import type { For, Kernel2, Stmt } from '../../ir/statements/loops.ts'
+import { accessesOf, writesOf } from '../../ir/statements/accesses.ts'
+import type { Fill, For, Kernel2, Stmt } from '../../ir/statements/loops.ts'
 import { fill, forLoop, reduction, store, when } from '../../ir/statements/statement-builders.ts'
 import { stmt } from '../../ir/statements/tree.ts'
 import { type ElementPosition, locate, whenPresent } from './access.ts'
@@ -63,7 +64,7 @@ function positionLowering(kernel: Kernel1, outside: ReadonlySet<Expr>) {
       name: kernel.name,
       params: params(),
       buffers: [...buffersOf(kernel, levels), ...copies.buffers],
-      body: [...fills, ...body],
+      body: withFills<Stmt, Fill>(body, fills, (s) => accessesOf([s]).map((a) => a.buffer)),
       ascending: kernel.axes.flatMap((a) =>
         hasIndices(a) && a.parent === null && a.ordered ? [indicesOf(a.name)] : [],
       ),
@@ -132,10 +133,17 @@ function positionLowering(kernel: Kernel1, outside: ReadonlySet<Expr>) {
         const decided = copies.decided(cond, [...then, ...otherwise], out)
         return [...out, when(decided, then, otherwise, { span: s.span })]
       }
+      case 'rounds':
+        return [s.edge === 'begin' ? { ...s, carried: storedUnder(s.carried) } : s]
       case 'let':
         throw new InternalError('lets are bound where their body is lowered')
     }
   }
+  /** The parts of buffers that formats replaced. */
+  const storedUnder = (names: readonly string[]): string[] =>
+    kernel.reformats
+      .flatMap((r) => r.buffers)
+      .reduce<string[]>((all, b) => all.flatMap((n) => (n === b.name ? b.parts : [n])), [...names])
   const bodyOf = (body: readonly Stmt1[], scope: Scope, nest: string): Stmt[] => {
     const out: Stmt[] = []
     let inner = scope

@@ -31,7 +31,7 @@ export function usedChanged(rest: readonly Stmt1[], name: string, value: Expr): 
       } else if (s.kind === 'if') {
         const [then, otherwise] = [visit(s.then, written), visit(s.else, written)]
         written = then || otherwise
-      } else if (s.kind !== 'let') {
+      } else if (s.kind === 'assign' || s.kind === 'reduce') {
         written ||= s.targets.some((t) => readsSome(value, new Set([t.buffer])))
       }
     }

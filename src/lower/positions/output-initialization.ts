@@ -12,6 +12,7 @@ import { tileReach } from '../../analysis/integers/tiles.ts'
 import { invariant } from '../../ast/diagnostics/diagnostic.ts'
 import type { Axis, DenseAxis } from '../../ir/coordinates/axis.ts'
 import { arrayName, countedBy, isDense, isDenseRoot, isStored } from '../../ir/coordinates/axis.ts'
+import { carriedIn, roundsAround } from '../../ir/coordinates/rounds.ts'
 import type { Buffer1, Iter, Kernel1, Reduce1, Stmt1 } from '../../ir/coordinates/stage1.ts'
 import { readsIn, walkStmts1 } from '../../ir/coordinates/stage1-tree.ts'
 import { constant, type Expr, int } from '../../ir/expressions/expr.ts'
@@ -43,8 +44,10 @@ export function deriveInitialisation(
   const inside = new Set<Expr>()
   const inNest = new Set<Reduce1>()
   const fills: { buffer: string; value: Expr }[] = []
+  const carried = carriedIn(kernel.body)
   const covered = (w: Writer): boolean =>
-    covers(kernel, w, outside, inside) || isOwn(kernel, w) || isDefinitelyInitialized(kernel, w)
+    !(carried.has(w.stmt.targets[w.target]!.buffer) && isRepeated(kernel, w)) &&
+    (covers(kernel, w, outside, inside) || isOwn(kernel, w) || isDefinitelyInitialized(kernel, w))
   for (const buffer of kernel.buffers) {
     if (buffer.role === 'in' || buffer.role === 'inout') continue
     const w = first.get(buffer.name)
@@ -75,6 +78,10 @@ export function deriveInitialisation(
   }
   return { inNest, fills, inside }
 }
+
+/** True if a writer is in rounds; the initial value of a carried buffer must be written before them. */
+const isRepeated = ({ body }: Kernel1, { enclosing }: Writer): boolean =>
+  roundsAround(body, body.indexOf(enclosing[0]!))[0] > 0
 
 function firstWriters(kernel: Kernel1): ReadonlyMap<string, Writer> {
   const first = new Map<string, Writer>()

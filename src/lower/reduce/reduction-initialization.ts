@@ -7,11 +7,13 @@
 
 import { spatialNest } from '../../analysis/dependence/full-coverage.ts'
 import { invariant } from '../../ast/diagnostics/diagnostic.ts'
+import { withFills } from '../../ir/coordinates/rounds.ts'
 import { type Names, namesOf } from '../../ir/expressions/bound-names.ts'
 import type { Expr, Load } from '../../ir/expressions/expr.ts'
 import { mentions, substitute } from '../../ir/expressions/expr-tree.ts'
+import { accessesOf } from '../../ir/statements/accesses.ts'
 import { replaceLoop } from '../../ir/statements/definitions.ts'
-import type { For, Kernel2, Reduce, Stmt } from '../../ir/statements/loops.ts'
+import type { Fill, For, Kernel2, Reduce, Stmt } from '../../ir/statements/loops.ts'
 import { initsOf, type ReductionPath, storeIdentity } from '../../ir/statements/reductions.ts'
 import { fill, when } from '../../ir/statements/statement-builders.ts'
 import { type Body, replaceStmt, stmt } from '../../ir/statements/tree.ts'
@@ -20,7 +22,7 @@ import { initialValue } from '../../ir/values/monoid.ts'
 export function initializeReductions(kernel: Kernel2): Kernel2 {
   const names = namesOf(kernel)
   let body: Body = kernel.body
-  const fills: Stmt[] = []
+  const fills: Fill[] = []
   for (;;) {
     const site = initsOf(body)[0]
     if (!site) break
@@ -38,7 +40,7 @@ export function initializeReductions(kernel: Kernel2): Kernel2 {
       body = replaceStmt(body, reduce, () => plain)
     }
   }
-  return { ...kernel, body: [...fills, ...body] }
+  return { ...kernel, body: withFills(body, fills, (s) => accessesOf([s]).map((a) => a.buffer)) }
 }
 
 /**

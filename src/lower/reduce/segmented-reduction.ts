@@ -8,6 +8,7 @@ import { rises } from '../../analysis/integers/linear.ts'
 import { groupsOf, withoutStart } from '../../analysis/loops/balanced-partition.ts'
 import { isPerfect, segmentsOf } from '../../analysis/loops/segmented-loops.ts'
 import { invariant } from '../../ast/diagnostics/diagnostic.ts'
+import { roundsAround } from '../../ir/coordinates/rounds.ts'
 import { type Names, namesOf } from '../../ir/expressions/bound-names.ts'
 import type { Expr, Load } from '../../ir/expressions/expr.ts'
 import { add, all, bool, ge, int, load, mul, variable } from '../../ir/expressions/expr.ts'
@@ -88,7 +89,7 @@ function interiorUpdate(reduce: Reduce, top: Stmt, kernel: Kernel2, at: number):
   const uses = (body: Body): readonly Stmt[] =>
     accessesOf(body).flatMap((a) => (a.buffer === target!.buffer ? [a.stmt] : []))
   if (uses([top]).some((s) => s !== reduce)) return 'atomic'
-  const before = uses(kernel.body.slice(0, at))
+  const before = uses(kernel.body.slice(roundsAround(kernel.body, at)[0], at))
   const [identity] = reduce.reducer.identity
   const last = before.at(-1)
   const filled = last?.kind === 'fill' && identity && sameExpr(last.value, identity)
@@ -209,8 +210,9 @@ function fixupStart(
   const { reduce, rest } = segments
   const [target] = reduce.targets
   const uses = kernel.body.map((s) => accessesOf([s]).filter((a) => a.buffer === target!.buffer))
-  const before = uses.findLastIndex((u, k) => k < at && u.length > 0)
-  const after = uses.findIndex((u, k) => k > at && u.length > 0)
+  const [from, to] = roundsAround(kernel.body, at)
+  const before = uses.findLastIndex((u, k) => k >= from && k < at && u.length > 0)
+  const after = uses.findIndex((u, k) => k > at && k < to && u.length > 0)
   const fill = kernel.body[before]
   const fixup = kernel.body[after]
   // The fill before the first use is that of the reduction itself, with its identity.

@@ -1,7 +1,7 @@
 /** Statements of Stage I as closures. */
 import { failWith, invariant, unreachable } from '../../ast/diagnostics/diagnostic.ts'
 import { isStored, parentOf } from '../../ir/coordinates/axis.ts'
-import type { Iter, Iteration, Stmt1 } from '../../ir/coordinates/stage1.ts'
+import type { Iter, Iteration, RoundsEdge, Stmt1 } from '../../ir/coordinates/stage1.ts'
 import type { Expr } from '../../ir/expressions/expr.ts'
 import { mentionsSome } from '../../ir/expressions/expr-tree.ts'
 import { scalarType } from '../../ir/values/dtype.ts'
@@ -61,7 +61,7 @@ export function compileBody(
             },
       )
       s = withCell(s, stmt.name, cell)
-    } else runs.push(compileStmt(stmt, s, ctx, restriction))
+    } else if (stmt.kind !== 'rounds') runs.push(compileStmt(stmt, s, ctx, restriction))
   }
   const [single] = runs
   if (single && runs.length === 1) return single
@@ -71,7 +71,7 @@ export function compileBody(
 }
 
 function compileStmt(
-  s: Exclude<Stmt1, { kind: 'let' }>,
+  s: Exclude<Stmt1, { kind: 'let' } | RoundsEdge>,
   scope: Scope,
   ctx: Context,
   restriction: Restriction | null,

@@ -56,6 +56,8 @@ export interface RefOptions {
   readonly precision?: number | undefined
   /** Limit on the total number of visited coordinates; beyond it, `reference/too-long` is thrown. */
   readonly visits?: number
+  /** Limit on rounds with a condition. */
+  readonly maxRounds?: number | undefined
 }
 
 /** All elements, row-major. */

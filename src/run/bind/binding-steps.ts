@@ -129,6 +129,7 @@ export function* bindingSteps(
   const routeInput = { kernel, positions, lists, sources: boundSources, known, ready: parts.sources }
   return {
     params,
+    maxRounds: inputs.maxRounds,
     arrays,
     sources: boundSources,
     route: (name) => getOrAdd(routes, name, () => routeOf(routeInput, name)),

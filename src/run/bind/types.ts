@@ -16,6 +16,8 @@ export interface Inputs {
   readonly params?: Readonly<Record<string, number>>
   /** Seed of random values for unbound buffers; without a seed, missing buffers are errors. */
   readonly seed?: number
+  /** Limit on rounds with a condition; undefined: the default. */
+  readonly maxRounds?: number
 }
 
 /**
@@ -81,6 +83,8 @@ export interface Bound {
   readonly kernel: Kernel1
   /** Sizes, scalars, counts and measured widths, by name. */
   readonly params: ReadonlyMap<string, number>
+  /** Limit on rounds with a condition; undefined: the default. */
+  readonly maxRounds?: number | undefined
   /** Storage layout of each buffer, by name. */
   readonly storages: ReadonlyMap<string, Storage>
   /** Values of `in` and `inout` buffers, index arrays and tables, by buffer name. */

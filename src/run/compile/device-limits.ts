@@ -51,7 +51,7 @@ export function needsOf(
 /** Throws SptError `plan/block-too-large`, `plan/shared-too-large` or `plan/too-many-buffers` if a launch exceeds a limit. */
 export function checkLimits(device: DeviceProperties, packed: PackedPlan): void {
   for (const step of packed.plan.steps) {
-    if (step.kind === 'clear') continue
+    if (step.kind !== 'launch') continue
     checkBlock(device, step)
     checkShared(device, step)
     checkBuffers(device, packed.plan, step)

@@ -9,6 +9,7 @@ import {
   type Command,
   type DeviceBuffer,
   type GpuEncoderLike,
+  type LaunchCommand,
   Outcome,
   type Stream,
 } from '../../runtime/device.ts'
@@ -35,7 +36,14 @@ import {
 import type { Turns } from './call-queue.ts'
 import { Chained, LentOutputs, type Origin, type ResidentDense, residentOutput } from './external-memory.ts'
 import { checkRanges, fitting } from './index-ranges.ts'
-import { fullRun, type KernelGraph } from './launch-commands.ts'
+import {
+  failUnknownRounds,
+  fullRun,
+  type KernelGraph,
+  NO_RUN,
+  type Run,
+  runParts,
+} from './launch-commands.ts'
 import { runError } from './overflow-error.ts'
 
 /** A program with its data on a device, ready to run. */
@@ -45,7 +53,7 @@ export class Executable implements Contents {
   /** Device memory of the plan's buffers, by name. */
   readonly memory: ReadonlyMap<string, DeviceBuffer>
   readonly #places: ReadonlyMap<string, BufferLocation>
-  #commands: readonly Command[]
+  #run: Run
   #instead: Instead | undefined
   readonly #resident: ReadonlyMap<string, DeviceBuffer>
   readonly #origin: Origin
@@ -69,7 +77,7 @@ export class Executable implements Contents {
     this.#chained = chained
     this.#resident = new Map([...(origin.resident?.buffers ?? []), ...chained.buffers])
     this.#places = placesOf(program, bound, memory)
-    this.#commands = program.instead ? [] : fullRun(program, bound, memory, this.#outcome)
+    this.#run = program.instead ? NO_RUN : fullRun(program, bound, memory, this.#outcome)
     this.bytes = [...memory.values()].reduce((n, b) => n + b.bytes, 0)
   }
 
@@ -188,7 +196,7 @@ export class Executable implements Contents {
     const { program, memory } = this
     if (bound.params !== this.#bound.params) {
       checkRanges(program.plan, bound.params, program.plan.index === 64)
-      if (!program.instead) this.#commands = fullRun(program, bound, memory, this.#outcome)
+      if (!program.instead) this.#run = fullRun(program, bound, memory, this.#outcome)
       this.#instead?.free()
       this.#instead = program.instead?.(bound, memory)
     }
@@ -198,7 +206,11 @@ export class Executable implements Contents {
 
   /** Runs the kernel once. Throws SptError `run/lost-writes` or `run/overflow`; the outputs then lack the lost elements only. */
   async run(): Promise<void> {
-    await this.program.device.run(this.commands)
+    const { device } = this.program
+    this.#check()
+    const commands = this.#instead?.commands ?? this.#run.commands
+    if (commands) return await device.run(commands)
+    await runParts(device, this.#run.parts, this.#bound.maxRounds)
   }
 
   /** Appends a run to an encoder or a stream of the caller. Throws SptError like `Device.record`. */
@@ -208,14 +220,32 @@ export class Executable implements Contents {
 
   /** Milliseconds of each of `repeats` runs. Throws SptError like `run`. */
   async time(repeats: number): Promise<number[]> {
-    return this.program.device.time(this.commands, repeats)
+    if (this.#instead || this.#run.commands) return this.program.device.time(this.commands, repeats)
+    const times: number[] = []
+    while (times.length < repeats) {
+      const begin = performance.now()
+      await this.run()
+      times.push(performance.now() - begin)
+    }
+    return times
   }
 
-  /** Commands of one run, also for graphs of several kernels. Throws SptError `device/freed`. */
+  /** Commands of one run, also for graphs of several kernels. Throws SptError `device/freed`, `run/rounds`. */
   get commands(): readonly Command[] {
+    this.#check()
+    return this.#instead?.commands ?? this.#run.commands ?? failUnknownRounds(this.program.plan)
+  }
+
+  /** The launches of a run, each at least once, unless its rounds are too few. */
+  get launches(): readonly LaunchCommand[] {
+    const { commands, parts } = this.#run
+    const all = this.#instead?.commands ?? commands ?? parts.flatMap((p) => p.commands)
+    return all.filter((c) => c.kind === 'launch')
+  }
+
+  #check(): void {
     this.#origin.resident?.check()
     this.#lent.check()
-    return this.#instead?.commands ?? this.#commands
   }
 
   /** Records all launches as one graph. Throws SptError like `run`. */

@@ -2,6 +2,7 @@
 
 import { failAs } from '../../ast/diagnostics/diagnostic.ts'
 import { physicalGrid } from '../../backends/grid-folding.ts'
+import { failMaxRounds, MAX_ROUNDS } from '../../ir/coordinates/rounds.ts'
 import { capacityCounts } from '../../ir/coordinates/runtime-lists.ts'
 import { addBases, blocksOf, type Sizes, valueIn } from '../../plan/interpret.ts'
 import type { LaunchPlan } from '../../plan/launch-plan.ts'
@@ -12,17 +13,74 @@ import type { Bound } from '../bind/index.ts'
 import type { Program } from '../compile/compiled-program.ts'
 import { byteLength } from './buffer-layout.ts'
 
+/** Commands that run `count` times; with `flag`, as long as its element is not 0. */
+interface RunPart {
+  readonly commands: readonly Command[]
+  readonly count: number
+  readonly flag?: DeviceBuffer | undefined
+  readonly name: string
+}
+
+/** The commands of a run in parts: between rounds, and for each round. */
+function partsOf(
+  program: Program,
+  bound: Bound,
+  memory: ReadonlyMap<string, DeviceBuffer>,
+): readonly RunPart[] {
+  const { steps, rounds = [] } = program.plan
+  const sizes = new Map(bound.params)
+  const commands = (from: number, to: number, isFirst: boolean): readonly Command[] =>
+    commandsOf(program, bound, memory, (_, k) => k >= from && k < to, isFirst)
+  const parts: RunPart[] = []
+  let at = 0
+  for (const { name, from, to, count, while: flag } of rounds) {
+    parts.push({ name, commands: commands(at, from, at === 0), count: 1 })
+    parts.push({
+      name,
+      commands: commands(from, to, from === 0),
+      count: count === undefined ? Infinity : Math.max(0, valueIn(count, sizes)!),
+      flag: flag === undefined ? undefined : memory.get(flag)!,
+    })
+    at = to
+  }
+  return [...parts, { name: '', commands: commands(at, steps.length, at === 0), count: 1 }]
+}
+
+/** Most commands of a run that are recorded: the commands of more rounds are submitted round by round. */
+const MOST_COMMANDS = 2 ** 16
+
+/** A run as one list of commands; undefined if the number of commands is not known before the run, or too large. */
+function flattened(parts: readonly RunPart[]): readonly Command[] | undefined {
+  const total = parts.reduce((n, p) => n + (p.flag ? Infinity : p.count * p.commands.length), 0)
+  if (total > MOST_COMMANDS) return undefined
+  return parts.flatMap((p) => Array.from({ length: p.count }, () => p.commands).flat())
+}
+
+/** Runs parts on a device, with a read of the flag before each round. Throws SptError `run/max-rounds`, and like `Device.run`. */
+export async function runParts(device: Device, parts: readonly RunPart[], most = MAX_ROUNDS): Promise<void> {
+  for (const { commands, count, flag, name } of parts)
+    for (let k = 0; k < count; k++) {
+      if (flag) {
+        const [more] = new Int32Array(await device.download(flag, 4))
+        if (more === 0) break
+        if (k >= most) failMaxRounds({ name }, most)
+      }
+      await device.run(commands)
+    }
+}
+
 function commandsOf(
   { plan, device, modules }: Program,
   bound: Bound,
   memory: ReadonlyMap<string, DeviceBuffer>,
-  wanted: (step: PlanStep) => boolean = () => true,
+  wanted: (step: PlanStep, k: number) => boolean = () => true,
+  isFirst = true,
 ): Command[] {
   const commands: Command[] = []
   const sizes = new Map(bound.params)
   addBases(plan.packed, sizes)
-  for (const step of plan.steps) {
-    if (!wanted(step)) continue
+  for (const [k, step] of plan.steps.entries()) {
+    if (!wanted(step, k)) continue
     if ('clear' in step) {
       const buffer = memory.get(step.clear)!
       if (buffer.bytes > 0) commands.push({ kind: 'clear', buffer })
@@ -37,7 +95,7 @@ function commandsOf(
     })
     const { launch: entry } = step
     const module = modules.get(entry)!
-    commands.push({ kind: 'launch', module, entry, grid, args, follows: commands.length > 0 })
+    commands.push({ kind: 'launch', module, entry, grid, args, follows: !isFirst || commands.length > 0 })
   }
   return commands
 }
@@ -46,15 +104,38 @@ function commandsOf(
 export const reportedBuffers = (plan: Pick<LaunchPlan, 'runtimeLists' | 'lostWrites'>): ReadonlySet<string> =>
   new Set([...capacityCounts(plan), ...(plan.lostWrites ? [plan.lostWrites.buffer] : [])])
 
-/** Commands of a complete run. If the run can fail, the last launch refers to the outcome. */
+/** A complete run: its commands, or its parts if the commands are not known before the run. */
+export interface Run {
+  readonly commands?: readonly Command[] | undefined
+  readonly parts: readonly RunPart[]
+}
+
+export const NO_RUN: Run = { commands: [], parts: [] }
+
+export const failUnknownRounds = ({ kernel, rounds }: LaunchPlan): never =>
+  failAs('run/rounds', {
+    message: `the launches of ${kernel} are not recorded: the number of rounds of ${rounds?.map((r) => r.name).join(', ')} is known only at run time, or too large`,
+    expected: `at most ${MOST_COMMANDS} launches, and rounds without a condition`,
+    hint: 'call run()',
+  })
+
+/** If the run can fail, the last launch refers to the outcome. */
 export function fullRun(
   program: Program,
   bound: Bound,
   memory: ReadonlyMap<string, DeviceBuffer>,
   outcome: Outcome,
-): readonly Command[] {
-  const commands = commandsOf(program, bound, memory)
-  if (reportedBuffers(program.plan).size === 0) return commands
+): Run {
+  const parts = program.plan.rounds ? partsOf(program, bound, memory) : []
+  const commands = program.plan.rounds ? flattened(parts) : commandsOf(program, bound, memory)
+  if (reportedBuffers(program.plan).size === 0) return { commands, parts }
+  return {
+    commands: commands && reporting(commands, outcome),
+    parts: parts.map((p) => ({ ...p, commands: reporting(p.commands, outcome) })),
+  }
+}
+
+function reporting(commands: readonly Command[], outcome: Outcome): readonly Command[] {
   const last = commands.findLastIndex((c) => c.kind === 'launch')
   return commands.map((c, k) => (k === last && c.kind === 'launch' ? { ...c, outcome } : c))
 }
@@ -134,6 +215,7 @@ export function commandsMeasuring(
   buffers: readonly string[],
 ): readonly Command[] {
   const { plan } = program
+  if (plan.rounds) return []
   const needed = new Set(buffers)
   const taken = new Set<PlanStep>()
   for (const step of plan.steps.toReversed()) {

@@ -2,7 +2,7 @@
 import { gcd } from '../../analysis/integers/divisors.ts'
 import { THREAD_AXES, type ThreadAxis } from '../../ir/expressions/expr.ts'
 import type { Instr } from '../../ir/instructions/instr.ts'
-import { writesOf } from '../../ir/statements/accesses.ts'
+import { accessedBy } from '../../ir/statements/accesses.ts'
 import type { Buffer, Kernel3, Launch } from '../../ir/statements/loops.ts'
 import { evaluate } from '../../ir/values/evaluate.ts'
 import type { Certainty, Operations } from './explanation.ts'
@@ -34,9 +34,7 @@ export interface Counted {
 /** Arrays with known values: the plan does not write them, and their elements decode to numbers. */
 export function knownArrays(plan: Kernel3, arrays: KnownData['arrays']): Map<string, Numbers> {
   const written = new Set<string>()
-  for (const step of plan.steps)
-    if (step.kind === 'clear') written.add(step.buffer)
-    else for (const b of writesOf(step.body)) written.add(b)
+  for (const step of plan.steps) for (const b of accessedBy(step).writes) written.add(b)
   const out = new Map<string, Numbers>()
   for (const b of plan.buffers) {
     const values = arrays.get(b.name)

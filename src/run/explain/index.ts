@@ -60,7 +60,7 @@ async function explained(
   const bound = await executable.boundFromDevice()
   const plan = compilation.planFor(lanesOf(device))
   const model = stepsOf(compilation, plan, bound, device.kind, (b) => elementBytes(device, b))
-  const launches = executable.commands.flatMap((c) => (c.kind === 'launch' ? [c] : []))
+  const launches = executable.launches
   const entries = program.plan.texts.flatMap((t) => t.entries)
   const total = timed ? await timesOf(executable) : null
   const steps: Explanation['steps'][number][] = []
@@ -139,7 +139,8 @@ function stepsOf(
   const lengths = new Map(
     plan.buffers.map((b) => [b.name, elements(planBuffer(b), bound, mostElements({ kind: device }))]),
   )
-  return plan.steps.map((step) => {
+  return plan.steps.flatMap((step) => {
+    if (step.kind === 'rounds') return []
     if (step.kind === 'launch') {
       const counted = countLaunch(step, plan.buffers, given, instrs)
       const shared = sharedBytesOf({ kind: device }, step, unit)

@@ -79,6 +79,7 @@ export class StatementCounter {
       case 'barrier':
         return NOTHING
       case 'fill':
+      case 'rounds':
       case 'vector_load':
       case 'vector_store':
         throw new InternalError(`${s.kind} cannot stand here in Stage III`)

@@ -15,6 +15,7 @@ import { findLoop } from '../../ir/statements/definitions.ts'
 import type { Buffer, Fact, For, Kernel2, Stmt } from '../../ir/statements/loops.ts'
 import { distributeConditions } from '../legality/loop-dependence.ts'
 import { checkParallel } from '../legality/parallel-legality.ts'
+import { checkEdges } from '../legality/rounds-edges.ts'
 import type { LoopHandle, LoopRef } from '../names/kernel-names.ts'
 import { checkNewNames, KernelNames, loopNames } from '../names/kernel-names.ts'
 import type { Gone, Outcome, Primitive } from '../primitive.ts'
@@ -135,6 +136,7 @@ function inKernel(cx: Context, step: LoopStep): Made {
   const outcome = primitiveOf(step).apply(cx, step)
   const kernel = nextKernel(cx.kernel, outcome)
   checkParallel(cx, kernel, outcome.unrolls)
+  checkEdges(cx, kernel)
   return { kernel, gone: outcome.gone ?? [] }
 }
 

@@ -10,9 +10,10 @@
  */
 
 import { sharedTemporaries } from '../../../analysis/loops/temporary-memory.ts'
+import { roundsAround } from '../../../ir/coordinates/rounds.ts'
 import type { InstrCall } from '../../../ir/instructions/instr-call.ts'
 import { instrCall } from '../../../ir/instructions/instr-call.ts'
-import { accessesOf, readsOf, writesOf } from '../../../ir/statements/accesses.ts'
+import { accessedBy, accessesOf } from '../../../ir/statements/accesses.ts'
 import type { Kernel3, Stmt } from '../../../ir/statements/loops.ts'
 import type { Body } from '../../../ir/statements/tree.ts'
 
@@ -32,8 +33,10 @@ export function overlapsOf(plan: Kernel3): Overlap[] {
   const writtenBefore = new Set<string>()
   const out: Overlap[] = []
   for (const [k, step] of plan.steps.entries()) {
-    const reads = step.kind === 'launch' ? readsOf(step.body) : []
-    const writes = step.kind === 'launch' ? writesOf(step.body) : [step.buffer]
+    // Launches of rounds follow the launches of the previous round.
+    const steps = step.kind === 'rounds' ? plan.steps.slice(...roundsAround(plan.steps, k + 1)) : [step]
+    const accesses = steps.map(accessedBy)
+    const [reads, writes] = [accesses.flatMap((a) => a.reads), accesses.flatMap((a) => a.writes)]
     if (step.kind === 'launch') {
       const dependent = new Set([...reads, ...writes].filter((b) => writtenBefore.has(memoryOf(b))))
       for (const b of writes) if (readBefore.has(memoryOf(b))) dependent.add(b)

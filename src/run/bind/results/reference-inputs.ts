@@ -101,4 +101,4 @@ export function expectedWithin({
 
 /** Runs the reference on the bound data, or on a sample if `options` request it and sampling is sound. */
 export const expectedOf = (source: Kernel1, bound: Bound, options: RefOptions = {}): RefOutputs =>
-  reference(source, referenceInputs(source, bound), options)
+  reference(source, referenceInputs(source, bound), { maxRounds: bound.maxRounds, ...options })
