@@ -92,3 +92,19 @@ test('kernels', async () => {
   }
   expect(compared, `${skipped} skipped`).toBeGreaterThan(skipped)
 })
+
+const MODELS = [
+  ['graphsage', 'graphsage'],
+  ['sparse-training', 'classifier'],
+  ['encoder', 'encoder'],
+] as const
+
+test.each(sample(MODELS, 3))('the model %s of examples/training', async (file, name) => {
+  const program = await load(`examples/training/${file}.spt`)
+  const kernel = parseProgram(inDoubles(print1(program.kernel(name).source))).kernel(name).source
+  const weights = floatsOf(kernel, 'in')
+  for (const c of checkGradients(kernel, inputsOf(kernel), 'loss', weights, 5)) {
+    const difference = Math.abs(c.actual - c.expected) / Math.max(1, Math.abs(c.expected))
+    if (!c.isKink) expect(difference, c.tensor).toBeLessThan(1e-4)
+  }
+})
