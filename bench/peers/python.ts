@@ -68,6 +68,13 @@ export interface AttentionCase extends PythonCase {
   readonly d: number
 }
 
+/** A step of a model: inputs lie at `FILE-NAME`, the results of sparsetile at `FILE-ours-NAME`. */
+export interface ModelCase extends PythonCase {
+  readonly model: string
+  readonly sizes: Readonly<Record<string, number>>
+  readonly results: readonly string[]
+}
+
 /** A case of blocks. */
 export interface BlockCase extends PythonCase {
   readonly size: number

@@ -9,6 +9,9 @@ import { divides, requireMultiple } from './strands.ts'
 /** Contiguous elements of a square's side: one access of 16 bytes of f32. */
 const RUN = 4
 
+/** Minimum length of a sum of constant length for slices in shared memory. */
+const MIN_CHUNK = 128
+
 interface Operand {
   readonly buffer: string
   /** True if the operand is contiguous along the sum. */
@@ -20,7 +23,7 @@ interface Operand {
 /** Operands loaded once per row or column of the tile and iteration of the sum; empty if there is no dense product. */
 export function reusedOperands(
   strand: Strand,
-  { outer, inner, middle, sums }: Partition,
+  { lead, outer, inner, middle, sums }: Partition,
 ): readonly Operand[] {
   const [sum] = sums
   const isFree = (l: StrandLoop | undefined): boolean =>
@@ -28,7 +31,10 @@ export function reusedOperands(
   if (!inner || !sum || sums.length > 1 || middle.length > 0) return []
   // A copy to shared memory would load conditional accesses unconditionally.
   if (strand.isConditional) return []
-  if (![outer, inner, sum].every(isFree) || inner.role !== 'contiguous' || outer.reduce) return []
+  // A chunk of a sum is as long in all blocks, but the last one may end early.
+  const isChunk = (sum.constant ?? 0) >= MIN_CHUNK && [...sum.needs].every((v) => v === lead?.var)
+  if (!isFree(outer) || !isFree(inner) || !(isFree(sum) || (isChunk && sum.extentNeeds.size === 0))) return []
+  if (inner.role !== 'contiguous' || outer.reduce) return []
   const operands = new Map<string, Operand>()
   for (const { buffer, index, mode } of accessesOf(strand.writes)) {
     if (mode === 'write' || !index.some((e) => mentions(e, sum.var))) continue
@@ -57,10 +63,11 @@ export function planDenseTiles(
   const { name } = strand
   // One square per thread, or four that are half a tile apart, so that neighbouring threads load neighbouring runs.
   const squares = d.choose(`${name}.squares`, [1, 4], 4)
-  const rows = d.choose(`${name}.rows`, [32, 64, 128], 64)
+  const rows = d.choose(`${name}.rows`, [32, 64, 128], guessTile(outer, 64, context))
   const side = (squares === 4 ? 2 : 1) * RUN
   const fits = (cols: number): boolean => (rows / side) * (cols / side) <= context.threads
-  const cols = d.choose(`${name}.cols`, [32, 64, 128].filter(fits), fits(128) ? 128 : 64)
+  const widths = [32, 64, 128].filter(fits)
+  const cols = d.choose(`${name}.cols`, widths, guessTile(inner, widths.at(-1)!, context))
   const depth = d.choose(`${name}.depth`, [8, 16, 32], 8)
   const stages = d.choose(`${name}.stages`, [1, 2, 3], 2)
   const copies = d.choose(`${name}.copies`, ['in registers too', 'shared'])
@@ -103,6 +110,12 @@ export function planDenseTiles(
       },
     }
   }
+}
+
+/** The default side of a tile: not longer than twice what there is to compute. */
+function guessTile({ size }: StrandLoop, side: number, { sizes }: RuleContext): number {
+  const extent = (size === null ? undefined : sizes.get(size)) ?? side
+  return Math.max(32, Math.min(side, 2 ** Math.ceil(Math.log2(Math.max(1, extent)))))
 }
 
 interface Square {

@@ -1,7 +1,15 @@
 /** A thread for each element of the result, or for several contiguous ones, with all reductions inside the thread. */
 import type { Decisions, Plan } from './draft.ts'
 import type { BlockShape, Partition, RuleContext, Strand, StrandLoop } from './strands.ts'
-import { chooseUnroll, guessLanes, largestUpTo, requireMultiple, valuesUpTo } from './strands.ts'
+import {
+  chooseUnroll,
+  guessLanes,
+  largestUpTo,
+  requireMultiple,
+  tripCount,
+  VECTOR,
+  valuesUpTo,
+} from './strands.ts'
 
 export function planElements(
   strand: Strand,
@@ -67,6 +75,10 @@ function chooseRowsPerThread(
   return Math.max(1, Math.floor(slots / length / rows))
 }
 
+/** The default vector length of a loop: shorter if its known size leaves some of the `lanes` idle. */
+const guessVector = (inner: StrandLoop, lanes: number, context: RuleContext): number =>
+  largestUpTo([1, 2, 4], (tripCount(inner, context) ?? VECTOR * lanes) / lanes)
+
 /** Distributes rows of the result over rows of a block's threads. */
 function planGrid(
   strand: Strand,
@@ -85,8 +97,11 @@ function planGrid(
     sums.length > 0 ? guessLanes(widths, inner, context, 16) : largestUpTo(widths, 32),
   )
   // Inside a segment, elements are few and their start is not aligned, so there are no vectors.
+  const vectors = [1, 2, 4, 8]
   const vectorLength =
-    inner.needs.size > 0 ? 1 : d.choose(`${name}.each`, [1, 2, 4, 8], sums.length > 0 ? 4 : 1)
+    inner.needs.size > 0
+      ? 1
+      : d.choose(`${name}.each`, vectors, sums.length > 0 ? guessVector(inner, widths[0]!, context) : 1)
   const rowsPerThread = inner.needs.size > 0 ? 1 : chooseRowsPerThread(strand, sums, rows, d)
   const vectorForm = vectorLength > 1 ? d.choose(`${name}.wide`, ['vector', 'unrolled']) : 'unrolled'
   const sumLength = sums.at(-1)?.constant ?? undefined

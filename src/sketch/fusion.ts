@@ -8,51 +8,51 @@ import type { For, Kernel2 } from '../ir/statements/loops.ts'
 import { type Decisions, Draft, type Schedulable } from './draft.ts'
 import type { NestShape, Strand, StrandLoop } from './strands.ts'
 
-/** A fusion of nests, as steps on a draft. */
-interface Fusion {
+/** A change of nests before they are sketched, as steps on a draft. */
+export interface NestChange {
   /** Name of the decision. */
   readonly decision: string
+  /** Values of the decision: with the change, which is the default, and without it. */
+  readonly values: readonly [string, string]
   /** Identifies the steps. */
   readonly key: string
   readonly steps: <K extends Schedulable<K>>(draft: Draft<K>) => void
 }
 
-/** Kernels after a fusion by its key; `null` if a step is rejected. */
-const fusedKernels = new WeakMap<object, Map<string, unknown>>()
+/** Kernels after a change by its key; `null` if a step is rejected. */
+const changedKernels = new WeakMap<object, Map<string, unknown>>()
 
-/** The kernel after all legal fusions that the decisions select. */
-export function fuseNests<K extends Schedulable<K>>(
+/** The kernel after all legal changes that the decisions select. */
+export const applyChanges = <K extends Schedulable<K>>(
   base: K,
-  shapesOf: (kernel: K) => readonly NestShape[],
+  changes: readonly NestChange[],
   d: Decisions,
-): K {
-  const apply = (kernel: K, fusions: readonly Fusion[]): K =>
-    fusions.reduce((k, { decision, key, steps }) => {
-      const known = getOrAdd(fusedKernels, k, () => new Map<string, unknown>()) as Map<string, K | null>
-      const fused = getOrAdd(known, key, () => {
-        const draft = new Draft<K>(k)
-        return draft.attempt(() => steps(draft)) ? draft.kernel : null
-      })
-      return fused && d.form(decision, ['fused', 'apart']) === 'fused' ? fused : k
-    }, kernel)
-  const inlined = apply(base, inlinings(shapesOf(base), base.compilation.loops))
-  return apply(inlined, rowFusions(shapesOf(inlined), inlined.compilation.loops))
-}
+): K =>
+  changes.reduce((k, { decision, values, key, steps }) => {
+    const known = getOrAdd(changedKernels, k, () => new Map<string, unknown>()) as Map<string, K | null>
+    const changed = getOrAdd(known, key, () => {
+      const draft = new Draft<K>(k)
+      return draft.attempt(() => steps(draft)) ? draft.kernel : null
+    })
+    return changed && d.form(decision, values) === values[0] ? changed : k
+  }, base)
+
+const FUSED = ['fused', 'apart'] as const
 
 /** Elementwise nests with one consumer over the same number of loops, which computes each element once. */
-function inlinings(nests: readonly NestShape[], kernel: Kernel2): readonly Fusion[] {
+export function inlinings(nests: readonly NestShape[], kernel: Kernel2): readonly NestChange[] {
   const readers = new Map<string, NestShape[]>()
   for (const n of nests) for (const b of readsIn(n, kernel)) getOrAdd(readers, b, () => []).push(n)
   const locals = new Set(kernel.buffers.flatMap((b) => (b.role === 'local' ? [b.name] : [])))
-  return nests.flatMap((nest): Fusion[] => {
+  return nests.flatMap((nest): NestChange[] => {
     const strand = onlyStrand(nest)
     const [write, ...others] = strand?.writes ?? []
     if (!strand || write?.kind !== 'store' || others.length > 0 || !locals.has(write.buffer)) return []
     const [consumer, ...more] = (readers.get(write.buffer) ?? []).filter((n) => n !== nest)
     const sink = consumer && onlyStrand(consumer)
     if (!sink || more.length > 0 || sink.loops.length !== strand.loops.length) return []
-    const steps: Fusion['steps'] = (draft) => draft.step({ kind: 'compute_inline', nest: nest.name })
-    return [{ decision: `${nest.prefix}.inline`, key: nest.name, steps }]
+    const steps: NestChange['steps'] = (draft) => draft.step({ kind: 'compute_inline', nest: nest.name })
+    return [{ decision: `${nest.prefix}.inline`, values: FUSED, key: nest.name, steps }]
   })
 }
 
@@ -62,7 +62,7 @@ interface Member {
 }
 
 /** Runs of nests over one domain, of which the first reduces along rows and each later one reads results of the run. */
-function rowFusions(nests: readonly NestShape[], kernel: Kernel2): readonly Fusion[] {
+export function rowFusions(nests: readonly NestShape[], kernel: Kernel2): readonly NestChange[] {
   const groups: { readonly members: Member[]; readonly rows: readonly string[] }[] = []
   for (const nest of nests) {
     const strand = onlyStrand(nest)
@@ -77,11 +77,11 @@ function rowFusions(nests: readonly NestShape[], kernel: Kernel2): readonly Fusi
         groups.push({ members: [{ nest, strand }], rows })
     }
   }
-  return groups.flatMap(({ members, rows }): Fusion[] => {
+  return groups.flatMap(({ members, rows }): NestChange[] => {
     if (members.length < 2) return []
     const names = members.map((m) => m.nest.name)
     const isRow = (l: StrandLoop): boolean => rows.includes(l.name)
-    const steps: Fusion['steps'] = (draft) => {
+    const steps: NestChange['steps'] = (draft) => {
       for (const { strand } of members) {
         const own = rows.map((name) => strand.loops.find((l) => l.name === name)!)
         draft.reorder([...own, ...strand.loops.filter((l) => !isRow(l))].map((l) => l.var))
@@ -89,7 +89,8 @@ function rowFusions(nests: readonly NestShape[], kernel: Kernel2): readonly Fusi
       const at = members[0]!.strand.loops.findLast(isRow)!.var
       draft.step({ kind: 'join', nests: names, at: { var: at } })
     }
-    return [{ decision: `${members.at(-1)!.nest.prefix}.rows`, key: names.join(), steps }]
+    const decision = `${members.at(-1)!.nest.prefix}.rows`
+    return [{ decision, values: FUSED, key: names.join(), steps }]
   })
 }
 
@@ -102,7 +103,7 @@ function continues(group: readonly Member[], { nest, strand }: Member, kernel: K
 }
 
 /** The only strand of a nest without conditions whose rows do not depend on data. */
-function onlyStrand({ strands: [strand, ...others] }: NestShape): Strand | undefined {
+export function onlyStrand({ strands: [strand, ...others] }: NestShape): Strand | undefined {
   const isFixed = strand?.loops.every((l) => l.reduce || l.needs.size === 0 || l !== strand.loops[0])
   return others.length === 0 && isFixed && !strand!.isConditional ? strand : undefined
 }

@@ -13,9 +13,10 @@ import { unusedName } from '../ir/expressions/bound-names.ts'
 import { getOrAdd, memoize } from '../ir/memoize.ts'
 import type { Kernel2 } from '../ir/statements/loops.ts'
 import { Decisions, Draft, type PartialPoint, type Schedulable } from './draft.ts'
-import { fuseNests } from './fusion.ts'
+import { applyChanges, inlinings, rowFusions } from './fusion.ts'
 import { type NestPlans, type PlainNest, planNests, reasonOf, type Trial } from './nest-plans.ts'
 import { parallelRules } from './parallel.ts'
+import { reductionSplits } from './reduction-splits.ts'
 import { sequentialRules } from './running-sums.ts'
 import { type NestNames, type NestShape, nestNaming, nestShapes } from './strands.ts'
 
@@ -71,7 +72,11 @@ export function sketch<K extends Schedulable<K>>(
     return shapesOf(compilation).filter((s) => !scheduled.has(s.name))
   }
   const withAxes = fuseAxes(base, groups)
-  const kernel = isSequential ? withAxes : fuseNests(withAxes, shapesIn, d)
+  const changes = isSequential ? [] : [inlinings, rowFusions, reductionSplits]
+  const kernel = changes.reduce(
+    (k, change) => applyChanges(k, change(shapesIn(k), k.compilation.loops, sizes), d),
+    withAxes,
+  )
   const { loops } = kernel.compilation
   const shapes = shapesIn(kernel)
   const context = { decisions: d, threads: MAX_THREADS[device], canDiverge: device === 'cuda', sizes }

@@ -9,13 +9,16 @@ import {
   type BlockShape,
   chooseUnroll,
   guessLanes,
+  hasFewElements,
   isRagged,
   largestUpTo,
+  longestLoop,
   type Partition,
   type RuleContext,
   requireMultiple,
   type Strand,
   type StrandLoop,
+  tripCount,
   valuesUpTo,
   WARP,
 } from './strands.ts'
@@ -26,11 +29,31 @@ export function planLanes(
   context: RuleContext,
   shape: BlockShape,
 ): Plan {
-  const last = partition.sums.at(-1)!
+  const { sums, inner } = partition
+  const last = sums.at(-1)!
+  const isShort = sums.length > 1 && (tripCount(last, context) ?? WARP) < WARP
   // A reduction over a size, the same for all elements, reads contiguous operands.
-  return last.needs.size === 0 && partition.inner?.role !== 'contiguous'
+  return last.needs.size === 0 && inner?.role !== 'contiguous' && !isShort
     ? planDotProduct(strand, partition, last, context, shape)
-    : planSegments(strand, partition, partition.sums[0]!, context, shape)
+    : planSegments(strand, partition, isShort ? longestLoop(sums, context) : sums[0]!, context, shape)
+}
+
+/** Distributes a reduction into one element over the threads of a block. */
+export function planBlock(strand: Strand, context: RuleContext, { name }: BlockShape): Plan {
+  const threads = context.decisions.choose(
+    `${name}.threads`,
+    valuesUpTo([64, 128, 256], context.threads),
+    256,
+  )
+  const unroll = chooseUnroll(strand.name, context.decisions)
+  const sum = longestLoop(strand.loops, context)
+  return (draft) => {
+    const [turns, thread] = draft.split(sum.var, threads)
+    const others = strand.loops.filter((l) => l !== sum).map((l) => l.var)
+    draft.reorder([thread, turns, ...others])
+    draft.bind([[thread, 'thread.x']])
+    return { finish: (late) => late.unroll(others.at(-1) ?? turns, unroll.by, unroll.predicated) }
+  }
 }
 
 const GROUPS = [2, 4, 8, 16, 32, 64, 128, 256]
@@ -57,7 +80,11 @@ function planSegments(
   const counts = valuesUpTo(GROUPS, ragged ? Math.min(capacity, WARP) : capacity)
   // If other rules of the launch have rows or threads, the groups take the name of these.
   const decision = isMixed ? (inner ? 'rows' : 'threads') : 'groups'
-  const groups = d.choose(`${block}.${decision}`, counts, largestUpTo(counts, inner ? 4 : 16))
+  const groups = d.choose(
+    `${block}.${decision}`,
+    counts,
+    largestUpTo(counts, inner && !hasFewElements(strand, context) ? 4 : 16),
+  )
   const widths = valuesUpTo([4, 8, 16, 32], context.threads / rows / groups)
   const lanes = inner ? d.choose(`${block}.lanes`, widths, guessLanes(widths, inner, context, 8)) : 1
   const vectorLength = inner ? d.choose(`${name}.each`, [1, 2, 4], 4) : 1

@@ -2,11 +2,11 @@
 import { isBuiltinReducer } from '../ir/values/monoid.ts'
 import { planDenseTiles, reusedOperands } from './dense-tiles.ts'
 import { planElements } from './element-parallel.ts'
-import { isChunkable, planChunks, planLanes } from './lane-parallel.ts'
+import { isChunkable, planBlock, planChunks, planLanes } from './lane-parallel.ts'
 import type { Rule } from './nest-plans.ts'
 import { hasVectors, planRowPerGroup, planRowPerThread, rowLoopsOf } from './row-parallel.ts'
 import type { BlockShape, NestShape, Partition, RuleContext, Strand } from './strands.ts'
-import { partitionLoops } from './strands.ts'
+import { hasFewElements, partitionLoops } from './strands.ts'
 
 export function parallelRules(nest: NestShape, context: RuleContext): readonly Rule[] {
   const [strand, ...others] = nest.strands
@@ -25,7 +25,12 @@ export function parallelRules(nest: NestShape, context: RuleContext): readonly R
     ]
   }
   const partition = partitionLoops(strand)
-  return partition ? strandRules(strand, partition, context) : []
+  if (partition) return strandRules(strand, partition, context)
+  const isSum =
+    strand.loops.length > 0 &&
+    strand.loops.every((l) => l.reduce && l.role === 'reduction' && l.extentNeeds.size === 0)
+  const plan: Rule['plan'] = (shape) => planBlock(strand, context, shape)
+  return isSum ? [{ name: 'a block', atomic: [], holds: false, plan }] : []
 }
 
 function strandRules(strand: Strand, partition: Partition, context: RuleContext): readonly Rule[] {
@@ -38,8 +43,10 @@ function strandRules(strand: Strand, partition: Partition, context: RuleContext)
   const chunks = rule('shares', false, () => planChunks(strand, partition, context))
   const tiles = rule('tiles', true, () => planDenseTiles(strand, partition, operands, context))
   const isSegmented = partition.inner?.role !== 'contiguous'
+  const products = operands.length > 0 ? [tiles] : []
+  if (partition.sums.length > 0 && hasFewElements(strand, context)) return [lanes, ...products, elements]
   return [
-    ...(operands.length > 0 ? [tiles] : []),
+    ...products,
     ...(isChunkable(strand, partition) ? [{ ...chunks, atomic: strand.buffers }] : []),
     ...(partition.sums.length === 0 ? [elements] : isSegmented ? [lanes, elements] : [elements, lanes]),
   ]

@@ -8,6 +8,7 @@ import { targetsOf } from '../ir/statements/accesses.ts'
 import { loopsOf } from '../ir/statements/definitions.ts'
 import type { For, Kernel2, Reduce, Stmt, Store } from '../ir/statements/loops.ts'
 import { bodiesOf } from '../ir/statements/tree.ts'
+import { evaluate } from '../ir/values/evaluate.ts'
 import type { Decisions, Draft, Schedulable } from './draft.ts'
 
 export interface StrandLoop {
@@ -21,6 +22,7 @@ export interface StrandLoop {
   readonly constant: number | null
   /** The size parameter that is the trip count, if it is one. */
   readonly size: string | null
+  readonly extent: Expr
   /** Variables of the loops on which the extent or guards depend. */
   readonly needs: ReadonlySet<string>
   /** The subset of `needs` on which the extent depends: the loop stays inside of those loops. */
@@ -119,6 +121,7 @@ function strandsOf(top: For, globalNames: ReadonlySet<string>): readonly Strand[
     reduce: l.reduce,
     constant: l.extent.kind === 'const' ? l.extent.value : null,
     size: l.extent.kind === 'var' && !loops.has(l.extent.name) ? l.extent.name : null,
+    extent: l.extent,
     needs: dependencies(l, [l.extent, ...l.guards]),
     extentNeeds: dependencies(l, [l.extent]),
   })
@@ -273,6 +276,38 @@ export const valuesUpTo = (values: readonly number[], max: number): readonly num
 export const largestUpTo = (values: readonly number[], guess: number): number =>
   values.findLast((v) => v <= guess) ?? values[0]!
 
+/** The number of iterations without guards, if the given sizes determine it. */
+export const tripCount = (
+  { extent }: StrandLoop,
+  { sizes }: Pick<RuleContext, 'sizes'>,
+): number | undefined =>
+  [...freeVars(extent)].every((v) => sizes.has(v)) ? evaluate(extent, sizes) : undefined
+
+/** The number of elements that a strand computes, if the given sizes determine it. */
+export const elementCount = ({ loops }: Strand, context: Pick<RuleContext, 'sizes'>): number | undefined =>
+  loops
+    .filter((l) => !l.reduce)
+    .reduce<number | undefined>((n, l) => {
+      const own = tripCount(l, context)
+      return n === undefined || own === undefined ? undefined : n * own
+    }, 1)
+
+/** Elements below which several threads compute one element together. */
+const FEW_ELEMENTS = 2 ** 14
+
+/** True if the given sizes show that there are too few elements for a thread each. */
+export const hasFewElements = (strand: Strand, context: Pick<RuleContext, 'sizes'>): boolean =>
+  (elementCount(strand, context) ?? FEW_ELEMENTS) < FEW_ELEMENTS
+
+/** The loop with the most iterations, an unknown number before any known one; the first one of several. */
+export const longestLoop = (
+  loops: readonly StrandLoop[],
+  context: Pick<RuleContext, 'sizes'>,
+): StrandLoop => {
+  const length = (l: StrandLoop): number => tripCount(l, context) ?? Infinity
+  return loops.reduce((a, b) => (length(b) > length(a) ? b : a))
+}
+
 /** True if the loop's size is given and a multiple of `by`. */
 export function divides(by: number, { size }: StrandLoop, { sizes }: RuleContext): boolean {
   const value = size === null ? undefined : sizes.get(size)
@@ -307,7 +342,7 @@ export function chooseUnroll(name: string, d: Decisions): Unroll {
 }
 
 /** Elements of f32 in one vector access. */
-const VECTOR = 4
+export const VECTOR = 4
 
 /** Default number of lanes: one vector per lane for a loop of known size, otherwise `otherwise`. */
 export function guessLanes(

@@ -24,7 +24,7 @@ import { checkExtent, combineNest, partialResults } from './partial-results-nest
 
 /**
  * `rfactor ji -> yp`: partial results. The reduction into `y` becomes a reduction into `yp`, which has `ji` as a
- * further dimension, so that `ji` runs over different elements. A second loop nest right after it combines the partial
+ * further dimension (the first one if `ji` is outside of a loop over elements, otherwise the last one), so that `ji` runs over different elements. A second loop nest right after it combines the partial
  * results. The loop's extent must be constant or over sizes.
  */
 export const rfactor = primitive({
@@ -55,10 +55,14 @@ export const rfactor = primitive({
     const lacking = inside.filter((l) => !again.includes(l))
     for (const l of again) checkRectangular(cx, lacking, l, 'partial results', 'use atomic instead')
 
+    // Dimensions in the order of the loops: iterations of the innermost loop write neighbouring elements.
+    const isOuter = again.some((l) => inside.indexOf(l) > inside.indexOf(loop))
+    const along = <T>(dims: readonly T[], own: T): T[] => (isOuter ? [own, ...dims] : [...dims, own])
     const { partials, own } = partialResults(cx, reduce, (t, of) => {
       const named = step.into && (reduce.targets.length === 1 ? step.into : `${step.into}_${of.name}`)
       const name = named && cx.claim(named)
-      return { name, shape: [...of.shape, loop.extent], fill: 0, index: [...t.index, variable(loop.var)] }
+      const shape = along(of.shape, loop.extent)
+      return { name, shape, fill: 0, index: along(t.index, variable(loop.var)) }
     })
     const replaced = replaceStmt(cx.kernel.body, reduce, () => own)
     const spatial = replaceStmt(replaced, findLoop(replaced, loop.var)!.loop, (l) =>

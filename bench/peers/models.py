@@ -1,0 +1,180 @@
+"""Whole steps of models with PyTorch and PyG: recorded as a CUDA graph, and as calls.
+
+    python3 models.py CASES.json    one line of JSON for each result
+
+CASES.json: {"cases": [{"id", "file", "model", "sizes", "results"}]}; inputs lie raw at FILE-NAME, the results of sparsetile at
+FILE-ours-NAME. Each step is computed in float64 first; both its own results and those of sparsetile are compared with that.
+"""
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch_geometric.nn import FastRGCNConv, RGCNConv, SAGEConv
+from torch_geometric.utils import to_torch_csr_tensor
+
+from clock import Clock, print_fastest, print_result, read_cases
+
+TOLERANCE = 2e-4  # Of the largest value: sums in f32 in another order.
+
+
+def array(case, name, *shape):
+    kind = np.float32 if shape else np.int32
+    found = torch.from_numpy(np.fromfile(f"{case['file']}-{name}", dtype=kind)).cuda()
+    return found.view(shape) if shape else found.long()
+
+
+def worst(got, want):
+    """The largest difference of several tensors, relative to the largest value of each."""
+    return max(float((g.double().flatten() - w.flatten()).abs().max() / w.abs().max().clamp_min(1e-30)) for g, w in zip(got, want))
+
+
+class GraphSage:
+    """Loss and gradients of all weights; sparse products by `torch.sparse`, by `index_add`, and by the layers of PyG."""
+
+    def __init__(self, case):
+        n, d, h, c = (case["sizes"][x] for x in "ndhc")
+        self.edges = torch.stack([array(case, "columns"), array(case, "rows")])
+        self.X, self.T = array(case, "X", n, d), array(case, "T", n, c)
+        shapes = dict(W1=(d, h), N1=(d, h), b1=(h,), W2=(h, c), N2=(h, c), b2=(c,))
+        self.weights = [array(case, name, *shape).requires_grad_() for name, shape in shapes.items()]
+        self.kept = self.T.sum(1).nonzero().flatten()
+        self.labels = self.T.argmax(1)[self.kept]
+        degrees = torch.zeros(n, device="cuda").index_add_(0, self.edges[1], torch.ones_like(self.edges[1], dtype=torch.float))
+        values = (1 / degrees)[self.edges[1]]
+        self.A = torch.sparse_coo_tensor(self.edges.flip(0), values, (n, n)).coalesce().to_sparse_csr()
+        self.At = self.A.to_sparse_coo().t().coalesce().to_sparse_csr()
+        self.csr = to_torch_csr_tensor(self.edges, size=(n, n)).t().to_sparse_csr()
+        self.layers = [SAGEConv(d, h).cuda(), SAGEConv(h, c).cuda()]
+        with torch.no_grad():
+            for layer, (W, N, b) in zip(self.layers, (self.weights[:3], self.weights[3:])):
+                layer.lin_r.weight.copy_(W.t()), layer.lin_l.weight.copy_(N.t()), layer.lin_l.bias.copy_(b)
+        # After the transformation, which is cheaper: A (X N) in place of (A X) N.
+        mul = torch.autograd.Function
+        A, At = self.A, self.At
+
+        class Aggregate(mul):
+            @staticmethod
+            def forward(ctx, x):
+                return A @ x
+
+            @staticmethod
+            def backward(ctx, g):
+                return At @ g
+
+        self.aggregate = Aggregate.apply
+
+    def loss(self, Z):
+        return F.cross_entropy(Z[self.kept], self.labels, reduction="sum")
+
+    def by_hand(self):
+        W1, N1, b1, W2, N2, b2 = self.weights
+        H = torch.relu(self.X @ W1 + self.aggregate(self.X @ N1) + b1)
+        loss = self.loss(H @ W2 + self.aggregate(H @ N2) + b2)
+        return [loss, *torch.autograd.grad(loss, self.weights)]
+
+    def with_pyg(self, graph):
+        first, second = self.layers
+        loss = self.loss(second(torch.relu(first(self.X, graph)), graph))
+        parameters = [p for l in self.layers for p in (l.lin_r.weight, l.lin_l.weight, l.lin_l.bias)]
+        grads = torch.autograd.grad(loss, parameters)
+        return [loss, *(g.t() if g.dim() == 2 else g for g in grads)]
+
+    def expected(self):
+        W1, N1, b1, W2, N2, b2 = weights = [w.detach().double().requires_grad_() for w in self.weights]
+        dense = self.A.to_dense().double()
+        H = torch.relu(self.X.double() @ W1 + dense @ (self.X.double() @ N1) + b1)
+        loss = self.loss(H @ W2 + dense @ (H @ N2) + b2)
+        return [t.detach() for t in (loss, *torch.autograd.grad(loss, weights))]
+
+    def peers(self):
+        yield "PyG, edge list", lambda: self.with_pyg(self.edges)
+        yield "PyG, CSR", lambda: self.with_pyg(self.csr)
+        yield "PyTorch, products first", self.by_hand
+
+
+class Rgcn:
+    """Two layers; PyG's layers, and the sums by hand in the order that suits few edges."""
+
+    def __init__(self, case):
+        n, r, d = (case["sizes"][x] for x in ("n", "relations", "d"))
+        self.n, self.r, self.d = n, r, d
+        self.rel, self.dst, self.src = (array(case, x) for x in ("rel", "dst", "src"))
+        order = torch.argsort(self.rel, stable=True)
+        self.rel, self.dst, self.src = (x[order] for x in (self.rel, self.dst, self.src))
+        self.X = array(case, "X", n, d)
+        self.W = [array(case, f"W{k}", r, d, d) for k in (1, 2)]
+        self.R = [array(case, f"R{k}", d, d) for k in (1, 2)]
+        self.edges = torch.stack([self.src, self.dst])
+        key = self.rel * n + self.dst
+        counts = torch.zeros(r * n, device="cuda").index_add_(0, key, torch.ones_like(key, dtype=torch.float))
+        self.values = 1 / counts[key]
+        self.offsets = torch.searchsorted(self.rel, torch.arange(1, r + 1, device="cuda")).to(torch.int32)
+        self.layers = {}
+        for kind in (RGCNConv, FastRGCNConv):
+            self.layers[kind] = [kind(d, d, r, bias=False).cuda() for _ in self.W]
+            with torch.no_grad():
+                for layer, W, R in zip(self.layers[kind], self.W, self.R):
+                    layer.weight.copy_(W), layer.root.copy_(R)
+
+    @torch.no_grad()
+    def with_pyg(self, kind):
+        first, second = self.layers[kind]
+        return [second(torch.relu(first(self.X, self.edges, self.rel)), self.edges, self.rel)]
+
+    def sums(self, X, W, values):
+        """All products first, then one sparse product over pairs of relation and node."""
+        T = torch.matmul(X, W).view(self.r * self.n, self.d)
+        return torch.zeros_like(X).index_add_(0, self.dst, T[self.rel * self.n + self.src] * values[:, None])
+
+    def grouped(self, X, W, values):
+        """Edges sorted by relation: a padded product would not fit, so a product per edge from its relation's weights."""
+        messages = torch.bmm(X[self.src].unsqueeze(1), W[self.rel]).squeeze(1)
+        return torch.zeros_like(X).index_add_(0, self.dst, messages * values[:, None])
+
+    @torch.no_grad()
+    def by_hand(self, sums, kind=torch.float32):
+        cast = lambda t: t.to(kind)
+        H, values = cast(self.X), cast(self.values)
+        H = torch.relu(sums(H, cast(self.W[0]), values) + H @ cast(self.R[0]))
+        return [sums(H, cast(self.W[1]), values) + H @ cast(self.R[1])]
+
+    def expected(self):
+        return self.by_hand(self.grouped, torch.float64)
+
+    def peers(self):
+        yield "PyG RGCNConv", lambda: self.with_pyg(RGCNConv)
+        yield "PyG FastRGCNConv", lambda: self.with_pyg(FastRGCNConv)
+        yield "PyTorch, product per edge", lambda: self.by_hand(self.grouped)
+        if self.r * self.n * self.d < 2**31:
+            yield "PyTorch, products first", lambda: self.by_hand(self.sums)
+
+
+MODELS = {"graph-sage": GraphSage, "rgcn": Rgcn}
+
+
+def main():
+    torch.backends.cuda.matmul.allow_tf32 = False
+    clock = Clock()
+    for case in read_cases():
+        model = MODELS[case["model"]](case)
+        want = model.expected()
+
+        def right(got):
+            error = worst(got, want)
+            return error < TOLERANCE, error
+
+        def ours(result):
+            got = [torch.from_numpy(np.fromfile(f"{case['file']}-ours-{x}", dtype=np.float32)).cuda() for x in case["results"]]
+            ok, result["error"] = right(got)
+            return ok
+
+        print_result(case, "sparsetile", ours)
+        for name, call in model.peers():
+            for recorded in (True, False):
+                way = "recorded" if recorded else "as calls"
+                print_fastest(clock, case, f"{name}, {way}", lambda: [(way, call)], lambda call: right(call()), recorded)
+        del model
+        torch.cuda.empty_cache()
+
+
+main()
