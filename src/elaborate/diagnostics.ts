@@ -7,8 +7,8 @@ import { invariant, SptError } from '../ast/diagnostics/diagnostic.ts'
 
 const MAX_ERRORS = 50
 
-/** Errors in the order of detection; the same message about the same place counts once. */
-export type Errors = Map<string, Diagnostic>
+/** Errors in the order of detection. The same message about the same place is thrown once, but counts each time. */
+export type Errors = Diagnostic[]
 
 let errors: Errors | undefined
 
@@ -34,14 +34,17 @@ export function collectErrors<T>(work: () => T): {
   readonly result: T
   readonly errors: readonly Diagnostic[]
 } {
-  const own: Errors = new Map()
-  return { result: reportingTo(own, work), errors: [...own.values()] }
+  const own: Errors = []
+  return { result: reportingTo(own, work), errors: own }
 }
 
 /** Runs `work`, and throws the errors, file by file in the order of the text. */
 export function throwErrors<T>(work: () => T): T {
-  const { result, errors: found } = collectErrors(work)
-  if (found.length === 0) return result
+  const { result, errors: all } = collectErrors(work)
+  if (all.length === 0) return result
+  const keys = all.map((d) => `${d.code} ${d.span?.source} ${d.span?.start} ${d.message}`)
+  const first = new Set(keys.map((key) => keys.indexOf(key)))
+  const found = all.filter((_, k) => first.has(k))
   const sources = [...new Set(found.map((d) => d.span?.source))]
   const file = (d: Diagnostic): number => sources.indexOf(d.span?.source)
   const place = (d: Diagnostic): number => d.span?.start ?? 0
@@ -54,12 +57,8 @@ export const report = (code: string, span: Span, problem: Problem): null =>
   reportAll({ code, span, ...problem })
 
 export function reportAll(...diagnostics: readonly Diagnostic[]): null {
-  const list = currentErrors()
-  for (const d of diagnostics) {
-    const key = `${d.code} ${d.span?.source} ${d.span?.start} ${d.message}`
-    if (!list.has(key)) list.set(key, d)
-  }
+  currentErrors().push(...diagnostics)
   return null
 }
 
-export const errorCount = (): number => currentErrors().size
+export const errorCount = (): number => currentErrors().length

@@ -1,6 +1,6 @@
 /** Errors reach the elaboration that has them: of nested collections, of declarations that are elaborated once, later. */
 import { expect, test } from 'vitest'
-import { InternalError, type SptError } from '../../src/ast/diagnostics/diagnostic.ts'
+import { InternalError, resultOrError, type SptError } from '../../src/ast/diagnostics/diagnostic.ts'
 import {
   collectErrors,
   currentErrors,
@@ -27,13 +27,25 @@ test('errors are added to the innermost collection, or to the one that is named'
       ...places(() => {
         fail(1)
         reportingTo(whole, () => fail(2))
+        // A repeated error counts, so that the check that reports it fails each time.
         fail(1)
-        expect(errorCount()).toBe(1)
+        expect(errorCount()).toBe(2)
       }),
     )
     fail(3)
   })
-  expect([outer, inner]).toEqual([[0, 2, 3], [1]])
+  expect([outer, inner]).toEqual([
+    [0, 2, 3],
+    [1, 1],
+  ])
+  expect(
+    resultOrError(() =>
+      throwErrors(() => {
+        fail(1)
+        fail(1)
+      }),
+    ),
+  ).toHaveProperty('diagnostics.length', 1)
 })
 
 test('an exception ends its own collection only', () => {

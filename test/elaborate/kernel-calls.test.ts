@@ -135,3 +135,47 @@ test('type parameters follow from the buffers, and calls are inputs of calls', (
   expect(printed).toContain('iterate second_it [i in r]')
   expect(shown(printed)).toBe(printed)
 })
+
+test('names that a copy declares end in its numbers, and other names keep their meaning', () => {
+  const plain = STEP.replace('step(n: size, a: f32)', 'plain(n: size)').replace('a * ', '')
+  const text = `${STEP}${plain}kernel k(n: size) {
+    axis i = dense_fixed(n)
+    axis j = dense_fixed(n)
+    buffer X: f32[i] in
+    buffer Y: f32[i] out
+    call Y = step(X, U, a = 1)
+    buffer U: f32[i, j] in
+    repeat 2 as l {
+      buffer W: f32[i, j] in
+      call Q = step(plain(plain(Y, W), W), W = W, a = 1)
+      repeat 2 as m {
+        buffer V: f32[i, j] in
+        call R = step(Q, V, a = f32(l * m))
+        iterate max [i] as S { Y[i] = max(R[i], Q[i]) }
+      }
+    }
+  }`
+  const names = (pattern: RegExp): string[] => [...shown(text).matchAll(pattern)].map((m) => m[1]!)
+  expect(names(/buffer (\w+): \S+, j\] in/g)).toEqual(['U', 'W_1', 'V_1_1', 'V_1_2', 'W_2', 'V_2_1', 'V_2_2'])
+  expect(names(/buffer ([QR]\w+)/g).sort()).toEqual(['Q_1', 'Q_2', 'R_1_1', 'R_1_2', 'R_2_1', 'R_2_2'])
+  const copy = (k: number): string[] => [
+    `plain_${k}_sum`,
+    `plain_2_${k}_sum`,
+    `step_${k}_sum`,
+    ...[1, 2].flatMap((m) => [`step_${k}_${m}_sum`, `max_${k}_${m}`]),
+  ]
+  expect(names(/iterate (\w+)/g)).toEqual(['step_sum', ...copy(1), ...copy(2)])
+})
+
+test('nested copies have a limit', () => {
+  const text = (outer: number): string => `${STEP}kernel k(n: size) {
+    axis i = dense_fixed(n)
+    axis j = dense_fixed(n)
+    buffer W: f32[i, j] in
+    buffer Y: f32[i] inout
+    repeat ${outer} as l { repeat 40 as m { call Y = step(Y, W, a = 1) } }
+  }`
+  const steps = (outer: number): number => [...shown(text(outer)).matchAll(/iterate step/g)].length
+  expect(steps(50)).toBe(2000)
+  expect(() => steps(400)).toThrow('check/too-many-members')
+})

@@ -7,6 +7,7 @@ import type { Diagnostic, Label } from '../../ast/diagnostics/diagnostic.ts'
 import { type Axis, isAttached, isGathered, isNonunique, keepsDuplicates } from '../../ir/coordinates/axis.ts'
 import type { Buffer1, Kernel1 } from '../../ir/coordinates/stage1.ts'
 import { sameExpr } from '../../ir/expressions/structural-equality.ts'
+import { groupBy } from '../../ir/memoize.ts'
 import { type Access, accessesOf, type OpenIter } from './coordinate-accesses.ts'
 import { type Determined, determined, distinctIn } from './coordinate-injectivity.ts'
 
@@ -24,9 +25,10 @@ export function checkKinds(kernel: Body): readonly Diagnostic[] {
   const out: Diagnostic[] = []
   const writes = all.filter((x) => x.access.mode !== 'read')
   for (const w of writes) out.push(...checkTarget(w.access, w.by, w.buffer, axes))
+  const byBuffer = groupBy(all, (x) => x.access.buffer)
   for (const w of writes)
-    for (const x of all) {
-      if (x === w || x.access.buffer !== w.access.buffer) continue
+    for (const x of byBuffer.get(w.access.buffer)!) {
+      if (x === w) continue
       if (x.access.mode !== 'read' && x.access.order < w.access.order) continue
       const d = checkPair(w, x.access)
       if (d) out.push(d)

@@ -7,7 +7,7 @@
  */
 import type { Details, Diagnostic, Problem } from './diagnostic-types.ts'
 import type { render } from './render.ts'
-import { type Source, type Span, sourceOf } from './span.ts'
+import { callsOf, type Source, type Span, sourceOf } from './span.ts'
 
 export type { Advice, Details, Diagnostic, Label, Problem, Refusal } from './diagnostic-types.ts'
 export type { Source, Span } from './span.ts'
@@ -18,6 +18,14 @@ function withoutRepeats(list: readonly Diagnostic[]): readonly Diagnostic[] {
   return list.length < 2
     ? list
     : [...new Map(list.toReversed().map((d) => [key(d), d])).values()].toReversed()
+}
+
+/** A diagnostic about a part of a callee names the calls, too. */
+function withCalls(d: Diagnostic): Diagnostic {
+  const calls = callsOf(d.span).filter((c) => d.labels?.every((l) => l.span !== c) ?? true)
+  return calls.length === 0
+    ? d
+    : { ...d, labels: [...(d.labels ?? []), ...calls.map((span) => ({ span, text: 'called here' }))] }
 }
 
 /** Folder of this package's modules, or of its bundles, as stack frames name it. */
@@ -51,9 +59,7 @@ export class SptError extends Error {
   declare sources: ReadonlyMap<string, Source> | undefined
 
   constructor(diagnostics: Diagnostic | readonly Diagnostic[]) {
-    const list = withoutRepeats(
-      Array.isArray(diagnostics) ? (diagnostics as readonly Diagnostic[]) : [diagnostics as Diagnostic],
-    )
+    const list = withoutRepeats([diagnostics].flat() as readonly Diagnostic[]).map(withCalls)
     super(list.map((d) => `${d.code}: ${d.message}`).join('\n'))
     const trace: { stack?: string } = {}
     Error.captureStackTrace?.(trace, new.target)

@@ -22,16 +22,22 @@ class SpanInText implements Span {
   readonly start: number
   readonly end: number
   readonly #text: string | undefined
+  readonly #call: Span | undefined
 
-  constructor(source: string, start: number, end: number, text: string | undefined) {
+  constructor(source: string, start: number, end: number, text: string | undefined, call?: Span) {
     this.source = source
     this.start = start
     this.end = end
     this.#text = text
+    this.#call = call
   }
 
   static textOf(span: Span): string | undefined {
     return #text in span ? span.#text : undefined
+  }
+
+  static callOf(span: Span): Span | undefined {
+    return #call in span ? span.#call : undefined
   }
 }
 
@@ -45,6 +51,24 @@ export const spanIn = (
 /** Another span in the text of a span. */
 export const spanAt = (reference: Span, start: number, end: number): Span =>
   new SpanInText(reference.source, start, end, SpanInText.textOf(reference))
+
+/** A span in a callee that replaces a call, which is in a callee itself if `span` is in an inner one. */
+export function spanInCall(span: Span, call: Span): Span {
+  const inner = SpanInText.callOf(span)
+  return new SpanInText(
+    span.source,
+    span.start,
+    span.end,
+    SpanInText.textOf(span),
+    inner ? spanInCall(inner, call) : call,
+  )
+}
+
+/** The calls through which a span is a part of a kernel, the innermost one first. */
+export function callsOf(span: Span | undefined): readonly Span[] {
+  const call = span && SpanInText.callOf(span)
+  return call ? [call, ...callsOf(call)] : []
+}
 
 /** The source of a span: its own, otherwise the one of the same name in `sources`. */
 export function sourceOf(span: Span, sources?: ReadonlyMap<string, Source>): Source | undefined {

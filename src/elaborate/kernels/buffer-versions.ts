@@ -6,9 +6,10 @@
 import type * as Ast from '../../ast/nodes/nodes.ts'
 import { copyIteration } from '../../ast/nodes/syntax-builders.ts'
 import { mapSyntax, walkSyntax } from '../../ast/nodes/walk.ts'
+import { getOrAdd } from '../../ir/memoize.ts'
 
 export class BufferVersions {
-  readonly #versions = new Map<string, readonly string[]>()
+  readonly #versions = new Map<string, string[]>()
   /** Buffers and versions with a value: inputs, and targets of statements. */
   readonly #written = new Set<string>()
 
@@ -27,9 +28,9 @@ export class BufferVersions {
 
   /** Adds a version, whose name `unused` makes from `NAME_2`, `NAME_3`, …. */
   add(name: string, unused: (name: string) => string): string {
-    const before = this.#versions.get(name) ?? []
-    const version = unused(`${name}_${before.length + 2}`)
-    this.#versions.set(name, [...before, version])
+    const versions = getOrAdd(this.#versions, name, () => [])
+    const version = unused(`${name}_${versions.length + 2}`)
+    versions.push(version)
     return version
   }
 
@@ -43,15 +44,14 @@ export class BufferVersions {
     return [...this.snapshot()].flatMap(([name, last]) => {
       const first = before.get(name) ?? name
       if (first === last) return []
-      this.#versions.set(name, [...this.#versions.get(name)!, first])
+      this.#versions.get(name)!.push(first)
       return [[first, last] as const]
     })
   }
 
   /** A statement over the latest versions, whose targets have values from now on. */
   statement(s: Ast.Iterate): Ast.Iterate {
-    const latest = this.snapshot()
-    const own = latest.size === 0 ? s : withBuffers(s, latest)
+    const own = this.#versions.size === 0 ? s : withBuffers(s, (name) => this.latest(name))
     walkSyntax(own, (node, key) => {
       if (node.kind === 'access' && key === 'targets') this.write((node as Ast.Access).buffer.name)
     })
@@ -74,15 +74,15 @@ export class BufferVersions {
     }
     const named = (m: Ast.Member): Ast.Member => {
       if (names.size === 0) return m
-      const own = withBuffers(m, names)
+      const own = withBuffers(m, (name) => names.get(name) ?? name)
       return own.kind === 'buffer' ? { ...own, role: buffers.get(own.name.name)!.role } : own
     }
     return [...members.map(named), ...copies]
   }
 }
 
-function withBuffers<T extends Ast.Member>(m: T, names: ReadonlyMap<string, string>): T {
-  const renamed = (id: Ast.Ident): Ast.Ident => ({ ...id, name: names.get(id.name) ?? id.name })
+function withBuffers<T extends Ast.Member>(m: T, nameOf: (name: string) => string): T {
+  const renamed = (id: Ast.Ident): Ast.Ident => ({ ...id, name: nameOf(id.name) })
   if (m.kind === 'buffer') return { ...m, name: renamed(m.name) }
   if (m.kind !== 'iterate') return m
   const replace = (node: object): unknown => {

@@ -58,12 +58,46 @@ export function argumentsOf(
       ...declaredAt,
       expected: form,
     })
-  if (results.length > outs.length)
+  if (results.length > outs.length) {
+    const updated = ins.filter((b) => b.role.name === 'inout').map((b) => b.name.name)
     report('check/call', results[outs.length]!.span, {
-      message: `kernel ${kernel} has ${quantity(outs.length, 'output')}`,
+      message:
+        outs.length > 0 || updated.length === 0
+          ? `kernel ${kernel} has ${quantity(outs.length, 'output')}`
+          : `kernel ${kernel} has no output: it updates ${updated.join(', ')} in place`,
       ...declaredAt,
-      expected: outs.length === 0 ? 'a call without `=`' : outs.map((b) => b.name.name).join(', '),
+      expected:
+        outs.length === 0
+          ? `a call without \`=\`: \`call ${form}\``
+          : outs.map((b) => b.name.name).join(', '),
     })
+  }
+  for (const [k, at] of results.entries())
+    if (results.findIndex((x) => x.name === at.name) < k)
+      report('check/call', at.span, {
+        message: `${at.name} is listed twice`,
+        ...declaredAt,
+        expected: `a buffer for each output: ${outs.map((b) => b.name.name).join(', ')}`,
+      })
   const outputs = results.map((at, k) => ({ own: outs[k]!, at }))
   return errorCount() > before ? null : { values, inputs, outputs }
+}
+
+/** Rejects a buffer that a callee updates and has under another name, too: the order of reads and updates would matter. */
+export function checkUpdates(
+  callee: Ast.Kernel,
+  passed: ReadonlyMap<string, string>,
+  span: Ast.Kernel['span'],
+): void {
+  for (const m of callee.members) {
+    if (m.kind !== 'buffer' || m.role.name !== 'inout') continue
+    const name = passed.get(m.name.name)
+    const twice = [...passed].find(([own, other]) => other === name && own !== m.name.name)
+    if (twice)
+      report('check/call', span, {
+        message: `${name} is passed for ${twice[0]} and for ${m.name.name}, which kernel ${callee.name.name} updates`,
+        labels: [{ span: m.span, text: 'declared here' }],
+        hint: `copy ${name} into a local buffer, and pass the copy`,
+      })
+  }
 }

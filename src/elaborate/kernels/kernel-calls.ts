@@ -2,16 +2,18 @@
  * Inline expansion of calls of kernels: the members of the callee replace a call, over the caller's axes and buffers.
  * `repeat` copies members, and rounds become members between edges. Later stages receive a kernel without calls.
  */
-
+import { type Span, spanInCall } from '../../ast/diagnostics/span.ts'
 import type * as Ast from '../../ast/nodes/nodes.ts'
 import { copyIteration } from '../../ast/nodes/syntax-builders.ts'
 import { mapSyntax } from '../../ast/nodes/walk.ts'
+import { quantity } from '../../ast/parse/checks.ts'
+import { getOrAdd } from '../../ir/memoize.ts'
 import { errorCount, report } from '../diagnostics.ts'
-import { filled } from '../instructions/instances.ts'
 import { BufferVersions } from './buffer-versions.ts'
-import { type Arguments, argumentsOf } from './call-arguments.ts'
-import { axesOf, Unification } from './call-unification.ts'
-import { calleeNames, iterationsIn, Renaming } from './callee-members.ts'
+import { type Arguments, argumentsOf, checkUpdates } from './call-arguments.ts'
+import { Unification } from './call-unification.ts'
+import { calleeNames, Renaming } from './callee-members.ts'
+import { type Copy, countOf, DeclaredNames, inCopy, KERNEL } from './repeated-members.ts'
 import { partsOfRounds, rejectNested } from './rounds.ts'
 
 export const hasCalls = (k: Pick<Ast.Kernel, 'members'>): boolean =>
@@ -26,62 +28,76 @@ export interface FindCallee {
 
 /** The members of a kernel with members of callees in place of calls. Reports `check/call` errors. */
 export function withCalls(kernel: Ast.Kernel, find: FindCallee): readonly Ast.Member[] {
-  const expansion = new Expansion(kernel, find)
-  expansion.add(kernel.members)
-  return expansion.result()
+  return new Expansion(kernel, find).result()
 }
+
+/** Most members of a kernel after expansion. */
+const MAX_MEMBERS = 10_000
 
 class Expansion {
   readonly #members: Ast.Member[] = []
+  readonly #buffers = new Map<string, Ast.BufferDecl>()
+  readonly #axes = new Map<string, Ast.AxisDecl>()
   readonly #labels = new Set<string>()
-  readonly #taken: Set<string>
+  /** How often a name was made unused. */
+  readonly #uses = new Map<string, number>()
+  readonly #made = new Set<string>()
   readonly #versions = new BufferVersions()
+  readonly #names: DeclaredNames
+  #suffix = ''
   /** The rounds that are being expanded. */
   #rounds: Ast.Ident | null = null
 
   constructor(
-    kernel: Ast.Kernel,
+    private readonly kernel: Ast.Kernel,
     private readonly find: FindCallee,
   ) {
-    this.#taken = new Set(
-      [...kernel.params, ...kernel.members.flatMap(declared)].map(
-        (x: { readonly name: Ast.Ident }) => x.name.name,
-      ),
-    )
+    const isTooLong = countOf(kernel.members) > MAX_MEMBERS
+    const members = isTooLong ? [] : kernel.members
+    this.#names = new DeclaredNames({ ...kernel, members })
+    if (isTooLong) this.#tooMany(kernel.members.find((m) => m.kind === 'copies')!.span)
+    else this.#add(members, KERNEL)
   }
 
   /** Adds members: declarations first, because statements may precede declarations. */
-  add(members: readonly Ast.Member[]): void {
+  #add(members: readonly Ast.Member[], copy: Copy): void {
     for (const m of members)
       if (m.kind === 'axis' || m.kind === 'buffer') {
-        this.#members.push(m)
-        if (m.kind === 'buffer' && (m.role.name === 'in' || m.role.name === 'inout'))
-          this.#versions.write(m.name.name)
+        const own = inCopy(m, copy)
+        this.#push(own)
+        if (own.kind === 'buffer' && (own.role.name === 'in' || own.role.name === 'inout'))
+          this.#versions.write(own.name.name)
       }
+    const before = errorCount()
     for (const m of members)
-      if (m.kind === 'iterate') this.#members.push(this.#versions.statement(m))
-      else if (m.kind === 'kernel_call') this.#call(m)
-      else if (m.kind === 'copies') for (let k = 1; k <= m.count.value; k++) this.#copy(m, k)
-      else if (m.kind === 'rounds') this.#addRounds(m)
+      if (m.kind === 'iterate') this.#push(this.#versions.statement(inCopy(m, copy)))
+      else if (m.kind === 'kernel_call') {
+        this.#suffix = copy.suffix
+        this.#call(inCopy(m, copy))
+      } else if (m.kind === 'rounds') this.#addRounds(m, copy)
+      else if (m.kind === 'copies')
+        for (let k = 1; k <= m.count.value && errorCount() === before; k++)
+          this.#add(m.members, this.#names.copy(m, k, copy))
   }
 
-  #addRounds(r: Ast.Rounds): void {
+  #addRounds(r: Ast.Rounds, copy: Copy): void {
     if (this.#rounds) {
       rejectNested(r.name, this.#rounds)
       return
     }
     const { before, begin, inside, last, end } = partsOfRounds(r, (name) => this.#unused(name))
-    this.add(before)
+    this.#add(before, copy)
     this.#rounds = r.name
     const latest = this.#versions.snapshot()
-    this.#members.push(begin)
-    this.add(inside)
+    this.#push(inCopy(begin, copy))
+    this.#add(inside, copy)
     // The next round reads a version of this round under the buffer's own name.
+    const own = new Set(inside.flatMap((m) => (m.kind === 'buffer' ? inCopy(m, copy).name.name : [])))
     for (const [name, version] of this.#versions.restore(latest))
-      if (!r.members.some((m) => m.kind === 'buffer' && m.name.name === name))
-        this.#members.push(copyIteration(this.#unused(`${name}_next`), this.#buffer(name)!, version))
-    this.add(last)
-    this.#members.push(end)
+      if (!own.has(name))
+        this.#push(copyIteration(this.#unused(`${name}_next`), this.#buffers.get(name)!, version))
+    this.#add(last, copy)
+    this.#push(inCopy(end, copy))
     this.#rounds = null
   }
 
@@ -89,49 +105,56 @@ class Expansion {
     return this.#versions.settle(this.#members, (name) => this.#unused(name))
   }
 
-  #buffer(name: string): Ast.BufferDecl | undefined {
-    return this.#members.find((m): m is Ast.BufferDecl => m.kind === 'buffer' && m.name.name === name)
+  #push(m: Ast.Member): void {
+    this.#members.push(m)
+    if (m.kind === 'buffer') this.#buffers.set(m.name.name, m)
+    if (m.kind === 'axis') this.#axes.set(m.name.name, m)
+  }
+
+  #isTaken(name: string): boolean {
+    return this.#names.has(name) || this.#made.has(name)
   }
 
   #unused(name: string): string {
-    let unused = name
-    for (let k = 2; this.#taken.has(unused); k++) unused = `${name}_${k}`
-    this.#taken.add(unused)
+    const isFree = (x: string): boolean => !this.#isTaken(x)
+    const unused = this.#numbered(name, '', isFree)
+    this.#made.add(unused)
     return unused
   }
 
-  /** The k-th copy of repeated members: names of the copy's declarations end in `_k`. */
-  #copy({ members, index }: Ast.Copies, k: number): void {
-    const names = new Map(
-      members.flatMap(declared).map(({ name }) => [name.name, this.#unused(`${name.name}_${k}`)]),
-    )
-    const number: Ast.NumberLit = { kind: 'number', value: k, float: false, span: index.span }
-    const renamed = mapSyntax(filled(members, new Map([[index.name, number]])), (node) => {
-      const id = node as Partial<Ast.Ident> & typeof node
-      const name = typeof id.name === 'string' ? names.get(id.name) : undefined
-      return name === undefined ? undefined : { ...id, name }
-    })
-    const label = (m: Ast.KernelCall): Ast.Ident => ({
-      name: `${m.label?.name ?? m.kernel.name}_${k}`,
-      span: m.span,
-    })
-    this.add(renamed.map((m) => (m.kind === 'kernel_call' ? { ...m, label: label(m) } : m)))
+  /** The first free name of `NAME`, `NAME_2`, …, each with an ending. */
+  #numbered(name: string, ending: string, isFree: (name: string) => boolean): string {
+    const base = `${name}${ending}`
+    let k = this.#uses.get(base) ?? 1
+    const numbered = (): string => (k === 1 ? base : `${name}_${k}${ending}`)
+    while (!isFree(numbered())) k++
+    this.#uses.set(base, k)
+    return numbered()
   }
 
-  /** Expands a call. Returns the buffer of its first output, or null without outputs and after reported errors. */
-  #call(call: Ast.KernelCall): string | null {
+  #tooMany(span: Span): null {
+    return report('check/too-many-members', span, {
+      message: `kernel ${this.kernel.name.name} has more than ${MAX_MEMBERS} members after calls and repetitions`,
+      expected: `at most ${MAX_MEMBERS}`,
+      hint: 'repeat fewer members, or build several kernels',
+    })
+  }
+
+  /** Expands a call. Returns its outputs with their buffers, or null after reported errors. */
+  #call(call: Ast.KernelCall): readonly Ast.BufferDecl[] | null {
     const before = errorCount()
+    if (this.#members.length > MAX_MEMBERS) return this.#tooMany(call.span)
     const args = call.args.map((a) => ({ ...a, value: this.#argument(a.value) }))
     if (errorCount() > before) return null
     const buffers = args.flatMap(({ value }) => (value.kind === 'name' && this.#latest(value.name)) || [])
     const callee = this.find.kernel(call.kernel, call.types, buffers)
     const given = callee && argumentsOf(callee, { ...call, args })
     if (!given) return null
-    const u = new Unification(callee, axesOf(this.#members), given.values)
+    const u = new Unification(callee, this.#axes, given.values)
     const passed = this.#inputs(callee, given.inputs, u)
     checkUpdates(callee, passed, call.span)
     if (errorCount() > before) return null
-    const label = this.#label(call.label?.name ?? call.kernel.name)
+    const label = this.#label(call)
     /** Outputs that get a buffer under a new name. */
     const named = new Map<string, string>()
     for (const { own, at } of given.outputs) {
@@ -144,25 +167,32 @@ class Expansion {
       callee,
       { axes: u.axes, buffers: new Map([...passed, ...named]) },
       (own) => this.#unused(`${label}_${own}`),
-      (own) => this.#taken.has(own),
+      (own) => this.#isTaken(own),
     )
     const rename = new Renaming(callee, names, u.values)
+    const spans = new Map<Span, Span>()
+    const place = (span: Span): Span => getOrAdd(spans, span, () => spanInCall(span, call.span))
+    const push = (m: Ast.Member): void =>
+      this.#push(
+        mapSyntax(m, (x, key) => (key === 'span' ? place(x as Span) : undefined), new Set(['trivia'])),
+      )
     for (const m of callee.members)
-      if (m.kind === 'iterate') this.#members.push(rename.iterate(m))
-      else if (m.kind === 'axis' && !u.axes.has(m.name.name)) this.#members.push(rename.axis(m))
+      if (m.kind === 'iterate') push(rename.iterate(m))
+      else if (m.kind === 'axis' && !u.axes.has(m.name.name)) push(rename.axis(m))
       else if (m.kind === 'buffer' && !passed.has(m.name.name))
-        this.#members.push({ ...rename.buffer(m), role: { ...m.role, name: 'local' } })
+        push({ ...rename.buffer(m), role: { ...m.role, name: 'local' } })
       else if (m.kind === 'rounds_edge') {
         if (this.#rounds && m.edge === 'begin') rejectNested(m.name, this.#rounds)
-        this.#members.push(rename.edge(m, `${label}_${m.name.name}`))
+        push(rename.edge(m, `${label}_${m.name.name}`))
       }
     for (const buffer of names.buffers.values()) this.#versions.write(buffer)
-    const [output] = callee.members.filter((m) => m.kind === 'buffer').filter((b) => b.role.name === 'out')
-    return output ? names.buffers.get(output.name.name)! : null
+    return callee.members.flatMap((m) =>
+      m.kind === 'buffer' && m.role.name === 'out' ? this.#buffers.get(names.buffers.get(m.name.name)!)! : [],
+    )
   }
 
   #latest(name: string): Ast.BufferDecl | undefined {
-    return this.#buffer(this.#versions.latest(name))
+    return this.#buffers.get(this.#versions.latest(name))
   }
 
   /** Passes inputs. Returns the caller's buffers by the callee's names. */
@@ -177,24 +207,31 @@ class Expansion {
           labels: [{ span: other.span, text: `${at.name} is declared here` }],
           hint: `give ${at.name} the role \`inout\``,
         })
+      else if (own.role.name === 'in' && !this.#rounds && !this.#versions.hasValue(other.name.name))
+        report('check/read-before-write', at.span, {
+          message: `${at.name} is read before the first write`,
+          labels: [{ span: other.span, text: `${at.name} is declared here` }],
+          hint: `write ${at.name} in an earlier statement`,
+        })
       else if (u.pass(own, other, at.span)) passed.set(own.name.name, other.name.name)
     }
     return passed
   }
 
-  #label(name: string): string {
-    let label = name
-    for (let k = 2; this.#labels.has(label); k++) label = `${name}_${k}`
-    this.#labels.add(label)
-    return label
+  /** The prefix of the names of a call: its label, or the name of the kernel with a number. */
+  #label({ label, kernel }: Ast.KernelCall): string {
+    if (label) return `${label.name}${this.#suffix}`
+    const isFree = (x: string): boolean => !this.#labels.has(x) && !this.#names.hasLabel(x)
+    const free = this.#numbered(kernel.name, this.#suffix, isFree)
+    this.#labels.add(free)
+    return free
   }
 
   /** An argument: a call of a kernel becomes the buffer of the output. */
   #argument(e: Ast.Expr): Ast.Expr {
     if (e.kind !== 'call' || e.by || e.parts || !this.find.isKernel(e.fn)) return e
-    const before = errorCount()
     const args = e.args.map((value) => ({ name: null, value, span: value.span }))
-    const name = this.#call({
+    const outputs = this.#call({
       kind: 'kernel_call',
       kernel: e.fn,
       types: [],
@@ -203,16 +240,17 @@ class Expansion {
       label: null,
       span: e.span,
     })
-    if (name === null && errorCount() === before)
+    if (outputs && outputs.length !== 1)
       report('check/call', e.span, {
-        message: `kernel ${e.fn.name} has no output`,
+        message: `kernel ${e.fn.name} has ${outputs.length === 0 ? 'no output' : quantity(outputs.length, 'output')}`,
+        expected: 'a kernel with one output in the place of an input',
         hint: 'call the kernel in a line of its own',
       })
-    return { kind: 'name', name: name ?? '', span: e.span }
+    return { kind: 'name', name: outputs?.[0]?.name.name ?? '', span: e.span }
   }
 
   #unknownBuffer(at: Ast.Ident): null {
-    const candidates = this.#members.flatMap((m) => (m.kind === 'buffer' ? [m.name.name] : []))
+    const candidates = [...this.#buffers.keys()]
     return report('check/unknown-buffer', at.span, {
       message: `there is no buffer ${at.name}`,
       lookup: { name: at.name, candidates },
@@ -221,14 +259,13 @@ class Expansion {
 
   /** The buffer that an output is written to: a declared buffer, or the name of a new buffer. Null after a reported error. */
   #target(at: Ast.Ident, own: Ast.BufferDecl, inputs: readonly string[]): Ast.BufferDecl | string | null {
-    const declared = this.#buffer(at.name)
+    const declared = this.#buffers.get(at.name)
     if (!declared) {
-      if (this.#taken.has(at.name))
+      if (this.#isTaken(at.name) && !this.#names.isResult(at.name))
         return report('check/call', at.span, {
           message: `${at.name} is not a buffer`,
           expected: `a buffer, or a new name for ${own.name.name}`,
         })
-      this.#taken.add(at.name)
       return at.name
     }
     if (declared.role.name === 'in')
@@ -245,37 +282,7 @@ class Expansion {
       name: { ...at, name },
       role: { ...declared.role, name: 'local' },
     }
-    this.#members.push(version)
+    this.#push(version)
     return version
-  }
-}
-
-const isMember = (m: Ast.Member | Ast.Stmt): m is Ast.Member =>
-  m.kind !== 'assign' && m.kind !== 'reduce' && m.kind !== 'let' && m.kind !== 'if'
-
-/** The declarations in a member that need an unused name. */
-function declared(m: Ast.Member): readonly { readonly name: Ast.Ident }[] {
-  if (m.kind === 'iterate') return iterationsIn(m)
-  if (m.kind === 'rounds')
-    return [m, ...m.members.flatMap((x) => (isMember(x) ? declared(x) : iterationsIn(x)))]
-  return m.kind === 'axis' || m.kind === 'buffer' ? [m] : []
-}
-
-/** Rejects a buffer that a callee updates and has under another name, too: the order of reads and updates would matter. */
-function checkUpdates(
-  callee: Ast.Kernel,
-  passed: ReadonlyMap<string, string>,
-  span: Ast.Kernel['span'],
-): void {
-  for (const m of callee.members) {
-    if (m.kind !== 'buffer' || m.role.name !== 'inout') continue
-    const name = passed.get(m.name.name)
-    const twice = [...passed].find(([own, other]) => other === name && own !== m.name.name)
-    if (twice)
-      report('check/call', span, {
-        message: `${name} is passed for ${twice[0]} and for ${m.name.name}, which kernel ${callee.name.name} updates`,
-        labels: [{ span: m.span, text: 'declared here' }],
-        hint: `copy ${name} into a local buffer, and pass the copy`,
-      })
   }
 }

@@ -98,8 +98,14 @@ export const allocations = (body: Body): ReadonlyMap<string, Buffer> =>
   new Map(body.flatMap((s) => [...definitionsIn(s).allocs]))
 
 /** The declared buffers, and those that statements allocate, by name. */
-export const buffersByName = (declared: readonly Buffer[], body: Body): Map<string, Buffer> =>
-  new Map([...declared.map((b) => [b.name, b] as const), ...allocations(body)])
+export function buffersByName(declared: readonly Buffer[], body: Body): ReadonlyMap<string, Buffer> {
+  const allocated = allocations(body)
+  return allocated.size === 0 ? byName(declared) : new Map([...byName(declared), ...allocated])
+}
+
+const byName = memoize(
+  (list: readonly Buffer[]): ReadonlyMap<string, Buffer> => new Map(list.map((b) => [b.name, b])),
+)
 
 export interface LoopLocation {
   readonly loop: For
