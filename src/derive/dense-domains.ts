@@ -17,7 +17,7 @@ import { axesOfCoordinates, isVisitedOnce, storedAxis } from './elements.ts'
  * @param value - What the statement adds to the gradient of the element
  * @throws SptError `derive/not-dense`
  */
-export function denseIterators(
+export function denseDomain(
   w: Write,
   dense: { readonly leaf: Load; readonly of: Buffer1; readonly axes: readonly string[] },
   value: Expr,

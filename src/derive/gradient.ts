@@ -17,10 +17,11 @@ import { getOrAdd } from '../ir/memoize.ts'
 import { computeType, isFloat, isHalf } from '../ir/values/dtype.ts'
 import type { MonoidDerivative } from '../ir/values/monoid.ts'
 import { adjointsOf, dependsOn, type Leaf } from './adjoints.ts'
-import { denseIterators } from './dense-domains.ts'
+import { denseDomain } from './dense-domains.ts'
 import { axesOfCoordinates, extentOf, isVisitedOnce, rangeConditions } from './elements.ts'
 import { iterationsOfSummands, type Summand } from './iterations.ts'
 import { namesIn, pruned } from './needed.ts'
+import { productOf } from './products.ts'
 import { recomputed } from './recomputed.ts'
 import { checkOverwrites, checkWriters, rejectPart, rejectReducer } from './rejections.ts'
 import { checkRequest, type GradientRequest } from './request.ts'
@@ -206,17 +207,19 @@ class Derivation {
     const rule = w.stmt.kind === 'reduce' ? w.stmt.reducer.derivative : undefined
     if (rule) checkWriters(w, this.#kernel, false)
     const isSum = w.stmt.kind === 'assign' || rule || w.stmt.reducer.name === '+'
-    const winners = isSum
+    const operands = isSum
       ? undefined
-      : (winnersOf(w, this.#axes, this.#buffers, this.#names) ?? rejectReducer(w.stmt))
-    if (winners) {
+      : (productOf(w, seeds[0]!.adjoint, this.#buffers, this.#names) ??
+        winnersOf(w, this.#axes, this.#buffers, this.#names) ??
+        rejectReducer(w.stmt))
+    if (operands) {
       checkWriters(w, this.#kernel, true)
-      this.#collected.push(...winners.buffers)
-      this.#backward.push(...winners.iterations)
+      this.#collected.push(...operands.buffers)
+      this.#backward.push(...operands.iterations)
     }
     const isActive = (leaf: Leaf): boolean => this.#varied.has(leafName(leaf))
     const isInside = (l: Load): boolean => w.inside.has(keyOf(l))
-    const terms = adjointsOf(rule ? this.#byRule(w, rule) : seeds, {
+    const terms = adjointsOf(rule ? this.#byRule(w, rule) : (operands?.seeds ?? seeds), {
       isActive,
       isInside,
       reject: (e) => rejectPart(e, w.stmt),
@@ -224,32 +227,28 @@ class Derivation {
     const coordinates = axesOfCoordinates(w, this.#axes)
     const iters = w.iterations.flatMap((it) => it.iters)
     const summands = terms.map(({ leaf, guards, value }): Summand => {
-      const conditions = [...w.conditions, ...(winners?.conditions ?? []), ...guards]
+      const conditions = [...w.conditions, ...(operands?.conditions ?? []), ...guards]
       const adjoint = this.#adjoint(leafName(leaf))
       if (leaf.kind === 'var')
         return { buffer: adjoint, target: load(adjoint.name, [], adjoint.dtype), value, iters, conditions }
-      if (this.#isDense(leaf.buffer)) {
-        const dense = { leaf, of: this.#buffers.get(leaf.buffer)!, axes: adjoint.axes }
-        const all = denseIterators(w, dense, value, this.#axes, this.#buffers)
-        const moved = (e: Expr): Expr => substitute(e, all.coordinates)
-        const target = load(adjoint.name, leaf.index.map(moved), adjoint.dtype)
-        const ranges = rangeConditions(leaf, adjoint, coordinates, conditions, this.#axes)
-        return {
-          buffer: adjoint,
-          target,
-          value: moved(value),
-          iters: all.iters,
-          conditions: [...conditions, ...ranges].map(moved),
-        }
-      }
+      const dense = { leaf, of: this.#buffers.get(leaf.buffer)!, axes: adjoint.axes }
+      const domain = this.#isDense(leaf.buffer)
+        ? denseDomain(w, dense, value, this.#axes, this.#buffers)
+        : { iters, coordinates: new Map<string, Expr>() }
       const isStored = isVisitedOnce(leaf, adjoint, coordinates, this.#axes)
       const buffer = isStored ? adjoint : this.#dense(leaf.buffer, adjoint)
-      const target = load(buffer.name, leaf.index, buffer.dtype)
       const ranges = rangeConditions(leaf, buffer, coordinates, conditions, this.#axes)
-      return { buffer, target, value, iters, conditions: [...conditions, ...ranges] }
+      const moved = (e: Expr): Expr => substitute(e, domain.coordinates)
+      return {
+        buffer,
+        target: load(buffer.name, leaf.index.map(moved), buffer.dtype),
+        value: moved(value),
+        iters: domain.iters,
+        conditions: [...conditions, ...ranges].map(moved),
+      }
     })
     const made = iterationsOfSummands(summands, w.iterations.at(-1)!.name, this.#axes, this.#names)
-    const read = new Set(readsIn([...(winners?.iterations ?? []), ...made]).map((l) => l.buffer))
+    const read = new Set(readsIn([...(operands?.iterations ?? []), ...made]).map((l) => l.buffer))
     checkOverwrites(w, this.#kernel, (l) => isActive(l) || read.has(l.buffer))
     this.#backward.push(...made)
   }

@@ -6,7 +6,7 @@ import type { Names } from '../ir/expressions/bound-names.ts'
 import { type Expr, load } from '../ir/expressions/expr.ts'
 import { rewriteExpr } from '../ir/expressions/expr-tree.ts'
 import { withoutEffects } from './needed.ts'
-import { checkStaysValid } from './rejections.ts'
+import { checkReads } from './rejections.ts'
 import type { Named } from './request.ts'
 
 /** Statements that access the tensor `to` in place of `from`. */
@@ -39,7 +39,8 @@ export function recomputed(
   for (const { name } of recomputing.toSorted((a, b) => last(b.name) - last(a.name))) {
     const first = body.findIndex((s) => readsIn([s]).some((l) => l.buffer === name))
     if (first < 0) continue
-    for (const w of writesOf(kernel)) if (w.targets.some((t) => t.buffer === name)) checkStaysValid(w, kernel)
+    for (const w of writesOf(kernel))
+      if (w.targets.some((t) => t.buffer === name)) checkReads(w, kernel, (l) => l.buffer !== name)
     const again = { ...kernel.buffers.find((b) => b.name === name)!, name: names.fresh(`${name}_again`) }
     buffers.push(again)
     const copies = withoutEffects(kernel.body, new Set([name]))

@@ -26,7 +26,7 @@ export const rejectReducer = ({ reducer, span }: Reduce1, reason = ''): never =>
   failAt('derive/no-rule', span, {
     message: `the reducer ${reducer.name} has no derivative${reason}`,
     ...(reducer.span ? { labels: [{ span: reducer.span, text: `${reducer.name} is declared here` }] } : {}),
-    expected: '+, max, min, or a monoid that selects one of its operands',
+    expected: '+, *, max, min, or a monoid that selects one of its operands',
     hint: 'stop the gradient at the target: stopping (…)',
   })
 
@@ -37,10 +37,10 @@ const overwritten = (message: string, at: Write, by: Write): never =>
     hint: 'write the new values to another tensor',
   })
 
-/** Checks that a statement reads the same values after the kernel. @throws SptError `derive/overwritten` */
-export function checkStaysValid(w: Write, kernel: Kernel1): void {
+/** Checks that the needed elements which a statement reads keep their values. @throws SptError `derive/overwritten` */
+export function checkReads(w: Write, kernel: Kernel1, isNeeded: (l: Load) => boolean): void {
   const writes = writesOf(kernel)
-  for (const l of w.loads.filter((x) => w.targets.every((t) => t.buffer !== x.buffer))) {
+  for (const l of w.loads.filter(isNeeded)) {
     const later = writes.slice(writes.indexOf(w)).find((x) => x.targets.some((t) => t.buffer === l.buffer))
     if (later) overwritten(`${l.buffer} is updated after this statement reads it`, w, later)
   }
@@ -51,14 +51,12 @@ export function checkStaysValid(w: Write, kernel: Kernel1): void {
  * it writes. @param isNeeded - Whether the backward pass needs an element @throws SptError `derive/overwritten`
  */
 export function checkOverwrites(w: Write, kernel: Kernel1, isNeeded: (l: Load) => boolean): void {
+  checkReads(w, kernel, isNeeded)
   const writes = writesOf(kernel)
-  const at = writes.indexOf(w)
-  for (const l of w.loads.filter(isNeeded)) {
-    const later = writes.slice(at).find((x) => x.targets.some((t) => t.buffer === l.buffer))
-    if (later) overwritten(`${l.buffer} is updated after this statement reads it`, w, later)
-  }
   for (const t of w.targets) {
-    const before = writes.slice(0, at).find((x) => x.targets.some((y) => y.buffer === t.buffer))
+    const before = writes
+      .slice(0, writes.indexOf(w))
+      .find((x) => x.targets.some((y) => y.buffer === t.buffer))
     const isUpdate = w.stmt.kind === 'assign' && before && !isDisjoint(w, before, t.buffer)
     if (isUpdate)
       overwritten(`this statement replaces values of ${t.buffer} that were written before`, w, before)

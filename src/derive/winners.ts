@@ -80,12 +80,15 @@ function repeats(axis: Axis, axes: ReadonlyMap<string, Axis>): boolean {
   return isGathered(axis) || repeatsCoordinates(stored)
 }
 
-export interface Winners {
+/** The operands of a reduction that its result depends on. */
+export interface Operands {
   readonly buffers: readonly Buffer1[]
-  /** Finds the coordinates of the selected operands. */
+  /** Computes the buffers, for example the coordinates of the selected operands. */
   readonly iterations: readonly Iteration[]
-  /** Holds at the selected operand. */
+  /** Holds at these operands. */
   readonly conditions: readonly Expr[]
+  /** Values with adjoints other than those of the result. */
+  readonly seeds?: readonly { readonly value: Expr; readonly adjoint: Expr }[]
 }
 
 /** The selected operands of a reduction; undefined if its reducer does not select. */
@@ -94,7 +97,7 @@ export function winnersOf(
   axes: ReadonlyMap<string, Axis>,
   buffers: ReadonlyMap<string, Buffer1>,
   names: Names,
-): Winners | undefined {
+): Operands | undefined {
   const { reducer } = w.stmt as Reduce1
   const prefers = preferenceOf(reducer)
   if (!prefers) return undefined

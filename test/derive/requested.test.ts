@@ -4,7 +4,7 @@ import { parseProgram } from '../../src/api/programs/program.ts'
 import { SptError } from '../../src/ast/diagnostics/diagnostic.ts'
 import type { Kernel1 } from '../../src/ir/coordinates/stage1.ts'
 import { type RefInputs, type RefOutputs, type RefTensor, reference } from '../../src/reference/index.ts'
-import { runs, SEED } from '../support/cases.ts'
+import { LONG, runs, SEED } from '../support/cases.ts'
 import { Choices, choiceNumbers } from '../support/choices.ts'
 import { floatsOf, inDoubles, smooth } from '../support/gradient-check.ts'
 import { generate } from '../support/program-gen.ts'
@@ -45,7 +45,7 @@ function filled(t: RefTensor, shape: readonly number[]): RefTensor {
 
 const counts = { dense: 0, recomputed: 0 }
 
-property([choiceNumbers(700)], { numRuns: runs(200), seed: SEED })('requests', (choices) => {
+property([choiceNumbers(700)], { numRuns: runs(400), seed: SEED })('requests', (choices) => {
   const sample = generate(new Choices(choices))
   if (/nonunique|fill 1/.test(sample.text)) return
   const kernel = attempt(() => parseProgram(inDoubles(sample.text)).kernel())
@@ -88,6 +88,7 @@ property([choiceNumbers(700)], { numRuns: runs(200), seed: SEED })('requests', (
 })
 
 afterAll(() => {
+  if (!LONG) return
   expect(counts.dense, JSON.stringify(counts)).toBeGreaterThan(0)
   expect(counts.recomputed, JSON.stringify(counts)).toBeGreaterThan(0)
 })
@@ -118,6 +119,32 @@ test('the gradient at all coordinates runs over a dense axis', () => {
   )
   expect(text).toContain('iterate sum_again [t, p, o] as SRS {\n    S_again[t, o] += X[t, p] * W[p, o]')
   expect(parseProgram(text).kernel('back').show(1)).toBe(text)
+})
+
+test('results of both requests', () => {
+  const program = parseProgram(
+    inDoubles(
+      `${LAYER('X[t, p] * W[p, o]')}gradient plain of layer by Y wrt (W)\n` +
+        'gradient back of layer by Y wrt (dense W) recomputing (S)',
+    ),
+  )
+  const W = {
+    coords: [
+      [0, 1, 1],
+      [1, 0, 1],
+    ],
+    values: [2, 3, 5],
+  }
+  const given = { X: [0.1, 0.2, -0.3, 0.4], W, V: W, d_Y: [1, 2, 3, 4] }
+  const run = (name: string) => {
+    const { source } = program.kernel(name)
+    const inputs = { params: { n: 2, m: 2, l: 2 }, buffers: given, structure: {} }
+    return Array.from(reference(source, kept(inputs, source)).buffers.d_W!.values)
+  }
+  const dense = run('back')
+  expect(dense.length).toBe(4)
+  expect(dense[0]).not.toBe(0)
+  expect(dense.slice(1)).toEqual(run('plain'))
 })
 
 test.each([
