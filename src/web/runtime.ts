@@ -75,7 +75,7 @@ async function instanceOf(plan: Plan | PlanFamily, options: InstantiateOptions):
 
 async function binderOf(plan: Plan, options: InstantiateOptions): Promise<Instance['bind']> {
   const { device, kernel } = plan
-  if (plan.rounds) failWith('run/rounds', `${kernel} has rounds`, 'loadPlan')
+  if (plan.rounds) failWith('run/rounds', `${kernel} has rounds`)
   const known =
     { cpu: 'functions', webgpu: 'device', cuda: '' }[device] ||
     failWith('plan/other-device', `the plan is for ${device}`, 'a plan for webgpu or cpu')
