@@ -7,6 +7,7 @@ import { definitionsIn, findLoop } from '../ir/statements/definitions.ts'
 import type { For, Kernel2, Stmt } from '../ir/statements/loops.ts'
 import { someStmt } from '../ir/statements/tree.ts'
 import { KernelNames } from '../schedule/names/kernel-names.ts'
+import type { ScheduleState } from '../schedule/state/state.ts'
 import type { Step } from '../schedule/steps/resolve.ts'
 import type { LoopStep } from '../schedule/steps/step-data.ts'
 
@@ -15,13 +16,15 @@ export interface Schedulable<K> {
   readonly compilation: { readonly kernel: Kernel1; readonly loops: Kernel2 }
   /** @throws SptError if a step is rejected */
   apply(steps: readonly Step[]): K
+  /** Applies steps on loops whose result is known. */
+  repeated?(repeat: (state: ScheduleState) => ScheduleState): K
+  /** Makes the names of new loops and buffers, instead of the first unused name with this base. */
+  placeholder?(base: string, of: 'loop' | 'buffer'): string
 }
 
 export class Draft<K extends Schedulable<K>> {
   kernel: K
   readonly #names = new KernelNames()
-  #outcomes: boolean[] = []
-  #attempts = 0
 
   constructor(kernel: K) {
     this.kernel = kernel
@@ -46,20 +49,7 @@ export class Draft<K extends Schedulable<K>> {
 
   /** Applies all of the steps or none; returns true if they were applied. */
   attempt(steps: () => void): boolean {
-    const k = this.#attempts++
-    // Errors print the kernel, so that a rejected step takes much longer than another.
-    if (this.#outcomes[k] === false) return false
-    const isApplied = this.rejection(steps) === null
-    this.#outcomes[k] = isApplied
-    return isApplied
-  }
-
-  /** Runs the same plan as before for an identical nest: `outcomes` are those of its attempts, known ones and new ones. */
-  repeat(outcomes: boolean[], plan: () => void): void {
-    this.#outcomes = outcomes
-    this.#attempts = 0
-    plan()
-    this.#outcomes = []
+    return this.rejection(steps) === null
   }
 
   /** Makes updates of a buffer atomic, unless they are. */
@@ -76,7 +66,9 @@ export class Draft<K extends Schedulable<K>> {
   /** An unused name for a new buffer. */
   freshBuffer(base: string): string {
     const names = this.#names.follow(this.loops, [])
-    return unusedName(base, (n) => names.has(n) || names.hasLoop(n))
+    return (
+      this.kernel.placeholder?.(base, 'buffer') ?? unusedName(base, (n) => names.has(n) || names.hasLoop(n))
+    )
   }
 
   /** Index of the top-level statement with a loop. */
@@ -89,7 +81,10 @@ export class Draft<K extends Schedulable<K>> {
     const loop = this.loop(variable)!
     const at = this.#indexOf(variable)
     const names = this.#names.follow(this.loops, [])
-    const into = ['o', 'i'].map((end) => unusedName(`${loop.name}${end}`, (n) => names.hasLoop(n)))
+    const into = ['o', 'i'].map((end) => {
+      const base = `${loop.name}${end}`
+      return this.kernel.placeholder?.(base, 'loop') ?? unusedName(base, (n) => names.hasLoop(n))
+    })
     this.step({ kind: 'split', loop: { var: variable }, by, into: into as [string, string] })
     const { loops: all } = definitionsIn(this.loops.body[at]!)
     const loops = all.filter((l) => l.nest === loop.nest)

@@ -2,25 +2,28 @@
 
 import type { Expr } from '../ir/expressions/expr.ts'
 import { someExpr, walkExpr } from '../ir/expressions/expr-tree.ts'
+import { getOrAdd } from '../ir/memoize.ts'
 import { targetsOf } from '../ir/statements/accesses.ts'
 import type { Kernel2 } from '../ir/statements/loops.ts'
 import { exprsOf } from '../ir/statements/tree.ts'
 import type { Decisions } from './draft.ts'
-import type { NestShape } from './strands.ts'
+import type { NestShape, Strand } from './strands.ts'
 
-/** The only earlier nest that produces the input of a nest, if there is exactly one. */
-export function producerOf(
-  nest: NestShape,
-  earlier: readonly NestShape[],
-  kernel: Kernel2,
-): NestShape | undefined {
-  const producers = earlier.filter((n) => feeds(n, nest, kernel))
-  const [producer, ...others] = producers
-  if (!producer || others.length > 0) return undefined
-  // A buffer that a later nest updates is complete only after that nest.
-  const written = writtenBuffers(producer)
-  const later = earlier.slice(earlier.indexOf(producer) + 1)
-  return later.some((n) => [...writtenBuffers(n)].some((b) => written.has(b))) ? undefined : producer
+/** By nest, the only earlier nest that produces its input, for the nests that have exactly one. */
+export function producersOf(nests: readonly NestShape[], kernel: Kernel2): ReadonlyMap<NestShape, NestShape> {
+  const producers = new Map<NestShape, NestShape>()
+  const writers = new Map<string, NestShape[]>()
+  for (const nest of nests) {
+    const earlier = new Set(
+      nest.strands.flatMap((s) => [...readBuffers(s)].flatMap((b) => writers.get(b) ?? [])),
+    )
+    const [producer, ...others] = [...earlier].filter((n) => feeds(n, nest, kernel))
+    // A buffer that a later nest updates is complete only after that nest.
+    const isLast = producer && [...writtenBuffers(producer)].every((b) => writers.get(b)!.at(-1) === producer)
+    if (isLast && others.length === 0) producers.set(nest, producer)
+    for (const b of writtenBuffers(nest)) getOrAdd(writers, b, () => []).push(nest)
+  }
+  return producers
 }
 
 const writtenBuffers = ({ strands }: NestShape): ReadonlySet<string> =>
@@ -28,15 +31,13 @@ const writtenBuffers = ({ strands }: NestShape): ReadonlySet<string> =>
 
 /** By epilogue, the nest into which it is moved. @param accepts - True if the producer holds a complete element, and the move is legal */
 export function chooseEpilogues(
-  nests: readonly NestShape[],
-  kernel: Kernel2,
+  producers: ReadonlyMap<NestShape, NestShape>,
   d: Decisions,
   accepts: (producer: NestShape, epilogue: NestShape) => boolean,
 ): ReadonlyMap<string, string> {
   const destinations = new Map<string, string>()
-  for (const [k, nest] of nests.entries()) {
-    const producer = producerOf(nest, nests.slice(0, k), kernel)
-    if (!producer || destinations.has(producer.name) || !accepts(producer, nest)) continue
+  for (const [nest, producer] of producers) {
+    if (destinations.has(producer.name) || !accepts(producer, nest)) continue
     if (d.form(`${nest.prefix}.at`, [producer.name, 'apart']) === producer.name)
       destinations.set(nest.name, producer.name)
   }
@@ -57,8 +58,13 @@ function feeds(producer: NestShape, consumer: NestShape, { permutations = [] }: 
   // If several statements write a buffer, no single one writes every element.
   if (new Set(elements.map((t) => t.buffer)).size < elements.length) return false
   const ranks = new Map(elements.map((t) => [t.buffer, t.index.length]))
-  const readBuffers = new Set<string>()
-  for (const w of sink.writes)
-    for (const e of exprsOf(w)) walkExpr(e, (x) => x.kind === 'load' && readBuffers.add(x.buffer))
-  return [...ranks].some(([b, rank]) => readBuffers.has(b) && rank === sink.loops.length && rank === spatial)
+  const reads = readBuffers(sink)
+  return [...ranks].some(([b, rank]) => reads.has(b) && rank === sink.loops.length && rank === spatial)
+}
+
+function readBuffers({ writes }: Strand): ReadonlySet<string> {
+  const buffers = new Set<string>()
+  for (const w of writes)
+    for (const e of exprsOf(w)) walkExpr(e, (x) => x.kind === 'load' && buffers.add(x.buffer))
+  return buffers
 }

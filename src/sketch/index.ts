@@ -14,7 +14,7 @@ import { getOrAdd, memoize } from '../ir/memoize.ts'
 import type { Kernel2 } from '../ir/statements/loops.ts'
 import { Decisions, Draft, type PartialPoint, type Schedulable } from './draft.ts'
 import { applyChanges, inlinings, rowFusions } from './fusion.ts'
-import { type NestPlans, type PlainNest, planNests, reasonOf, type Trial } from './nest-plans.ts'
+import { type Memo, type NestPlans, type PlainNest, planNests, reasonOf } from './nest-plans.ts'
 import { parallelRules } from './parallel.ts'
 import { reductionSplits } from './reduction-splits.ts'
 import { sequentialRules } from './running-sums.ts'
@@ -81,20 +81,16 @@ export function sketch<K extends Schedulable<K>>(
   const shapes = shapesIn(kernel)
   const context = { decisions: d, threads: MAX_THREADS[device], canDiverge: device === 'cuda', sizes }
   const rules = isSequential ? sequentialRules : parallelRules
-  return { kernel, plans: planNests(shapes, loops, context, rules, trialsOf(kernel, target)) }
+  return { kernel, plans: planNests(shapes, loops, context, rules, memoOf(kernel, target)) }
 }
 
-/** Results of trials, by kernel, then by target and steps. */
-const trialResults = new WeakMap<object, Map<string, SptError | null>>()
+/** Results of trials, by kernel, then by target and key. */
+const trialResults = new WeakMap<object, Map<string, unknown>>()
 
-function trialsOf<K extends Schedulable<K>>(kernel: K, target: SketchTarget): Trial {
-  const known = getOrAdd(trialResults, kernel, () => new Map<string, SptError | null>())
+function memoOf<K extends Schedulable<K>>(kernel: K, target: SketchTarget): Memo {
   const on = JSON.stringify([target.device, target.sizes])
-  return (key, steps) =>
-    getOrAdd(known, `${on} ${key}`, () => {
-      const draft = new Draft<K>(kernel)
-      return draft.rejection(() => steps(draft as unknown as Draft<never>))
-    })
+  const known = getOrAdd(trialResults, kernel, () => new Map()) as Map<string, never>
+  return (key, make) => getOrAdd(known, `${on} ${key}`, () => make(new Draft<K>(kernel) as never) as never)
 }
 
 function fuseAxes<K extends Schedulable<K>>(base: K, groups: readonly (readonly string[])[]): K {

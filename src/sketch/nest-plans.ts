@@ -2,12 +2,20 @@
  * Plans of all nests of a kernel. Each nest has its own alternatives, and a trial decides which are legal: a rejected
  * alternative never affects another nest.
  */
-import type { SptError } from '../ast/diagnostics/diagnostic.ts'
-import { getOrAdd, groupBy } from '../ir/memoize.ts'
+import { SptError } from '../ast/diagnostics/diagnostic.ts'
+import type { Kernel1 } from '../ir/coordinates/stage1.ts'
+import { groupBy } from '../ir/memoize.ts'
 import type { DisjointWrites, Kernel2 } from '../ir/statements/loops.ts'
-import { Decisions, type Draft, type Plan, type Schedulable } from './draft.ts'
-import { chooseEpilogues, producerOf } from './epilogues.ts'
-import type { BlockShape, NestShape, RuleContext } from './strands.ts'
+import {
+  type KnownSteps,
+  ModelSchedule,
+  type NestGroup,
+  nestGroup,
+  repeatSteps,
+} from '../schedule/state/isomorphic-nests.ts'
+import { Decisions, Draft, type PartialPoint, type Plan, type Schedulable } from './draft.ts'
+import { chooseEpilogues, producersOf } from './epilogues.ts'
+import { type BlockShape, type NestShape, nestShapes, type RuleContext } from './strands.ts'
 
 /** A rule that applies to a nest, ready to choose values. */
 export interface Rule {
@@ -22,8 +30,11 @@ export interface Rule {
 /** The rules that apply to a nest, the heuristic default first. */
 export type RulesOf = (nest: NestShape, context: RuleContext) => readonly Rule[]
 
-/** Applies steps to the kernel without loop steps, and returns the error if one is rejected. `key` identifies the steps. */
-export type Trial = (key: string, steps: (draft: Draft<never>) => void) => SptError | null
+/** Results about the kernel without loop steps by key, computed once. */
+export type Memo = <T extends Outcome>(key: string, make: (draft: Draft<never>) => T) => T
+
+/** The steps of a plan if they can be repeated for isomorphic nests, or the error of a rejected step. */
+type Outcome = KnownSteps | SptError | null
 
 /** A nest that no rule schedules; it runs as by `parallel()` or unscheduled. */
 export interface PlainNest {
@@ -43,10 +54,14 @@ export interface NestPlans {
 
 interface NestPlan {
   readonly nest: NestShape
-  readonly atomic: readonly string[]
-  readonly plan: Plan
+  readonly rule: string
+  readonly shape: BlockShape
   /** Nests that are computed where an element of this nest is complete. */
   readonly epilogues: readonly string[]
+  readonly atomic: readonly string[]
+  readonly plan: Plan
+  /** The decisions of the plan. */
+  readonly values: PartialPoint
 }
 
 export function planNests(
@@ -54,18 +69,47 @@ export function planNests(
   kernel: Kernel2,
   context: RuleContext,
   rulesOf: RulesOf,
-  trial: Trial,
+  memo: Memo,
 ): NestPlans {
   const d = context.decisions
   const selection = new Map<NestShape, Rule>()
   const plain: PlainNest[] = []
+  type Choices = Pick<NestPlan, 'nest' | 'rule' | 'shape' | 'epilogues'>
+  const planOf = (p: Choices, decisions: Decisions): NestPlan => {
+    const { atomic, plan } = rulesOf(p.nest, { ...context, decisions }).find((r) => r.name === p.rule)!
+    return { ...p, atomic, plan: plan(p.shape), values: decisions.values }
+  }
+  // The steps of isomorphic nests are applied once, and their result is repeated with other names.
+  const stepsOn = (group: NestGroup, p: NestPlan, source: Kernel1): Outcome => {
+    const model = ModelSchedule.of(source, group)
+    const draft = new Draft(model)
+    const shapes = nestShapes(draft.loops, () => p.nest).filter((s) => group.names.has(s.top))
+    const [shape, ...others] = shapes.sort((a, b) => order(group, a, p) - order(group, b, p))
+    // Requirements on sizes may simplify a loop nest, so that the rule does not apply any more.
+    if (shape?.strands.length !== p.nest.strands.length) return null
+    const strands = shape.strands.map((s, k) => ({ ...s, name: p.nest.strands[k]!.name }))
+    const nest = { ...shape, strands }
+    if (!rulesOf(nest, { ...context, decisions: new Decisions(null) }).some((r) => r.name === p.rule))
+      return null
+    const choices = { ...p, nest, epilogues: others.map((e) => e.name) }
+    const plan = planOf(choices, new Decisions(p.values, true))
+    const error = draft.rejection(() => scheduleNest(draft, plan))
+    return error ? model.withNames(error) : draft.kernel.known()
+  }
+  const outcomeOf = <K extends Schedulable<K>>(draft: Draft<K>, p: NestPlan, group: NestGroup): Outcome => {
+    const key = JSON.stringify([p.rule, p.shape, p.epilogues.length, p.values, group.key])
+    return memo<Outcome>(key, () => stepsOn(group, p, draft.kernel.compilation.kernel))
+  }
   // Identical nests share the trial; a step that other nests affect may still be rejected when the plans are applied.
-  const rejectionOf = (nest: NestShape, name: string, epilogue?: NestShape): SptError | null =>
-    trial([name, nest.key, ...(epilogue ? [epilogue.key] : [])].join('\n'), (draft) => {
-      const guesses = { ...context, decisions: new Decisions(null) }
-      const { atomic, plan } = rulesOf(nest, guesses).find((r) => r.name === name)!
-      const epilogues = epilogue ? [epilogue.name] : []
-      scheduleNest(draft, { nest, atomic, epilogues, plan: plan({ name: nest.prefix, isMixed: false }) })
+  const rejectionOf = (nest: NestShape, rule: string, epilogue?: NestShape): SptError | null =>
+    memo([rule, nest.key, ...(epilogue ? [epilogue.key] : [])].join('\n'), (draft) => {
+      const shape = { name: nest.prefix, isMixed: false }
+      const choices = { nest, rule, shape, epilogues: epilogue ? [epilogue.name] : [] }
+      const p = planOf(choices, new Decisions(null))
+      const group = groupOf(p, kernel)
+      const outcome = group && outcomeOf(draft, p, group)
+      if (outcome) return outcome instanceof SptError ? outcome : null
+      return draft.rejection(() => scheduleNest(draft, p))
     })
   const select = (nest: NestShape): void => {
     const rules = rulesOf(nest, context)
@@ -75,20 +119,23 @@ export function planNests(
     if (names.length > 0) selection.set(nest, legal[names.indexOf(d.form(`${nest.prefix}.sketch`, names))]!)
     else if (nest.strands.length > 0) plain.push({ nest: nest.name, reason: reasonOf(error) })
   }
-  const consumers = new Set(nests.filter((n, k) => producerOf(n, nests.slice(0, k), kernel) !== undefined))
-  for (const nest of nests) if (!consumers.has(nest)) select(nest)
-  const destinations = chooseEpilogues(nests, kernel, d, (producer, epilogue) => {
+  const producers = producersOf(nests, kernel)
+  for (const nest of nests) if (!producers.has(nest)) select(nest)
+  const destinations = chooseEpilogues(producers, d, (producer, epilogue) => {
     const rule = selection.get(producer)
     return rule?.holds === true && !rejectionOf(producer, rule.name, epilogue)
   })
-  for (const nest of consumers) if (!destinations.has(nest.name)) select(nest)
+  for (const nest of producers.keys()) if (!destinations.has(nest.name)) select(nest)
   const merges = context.threads > 1 ? chooseMerges(selection, kernel.disjointWrites ?? [], d) : []
-  const plans = [...selection].map(([nest, { atomic, plan }]): NestPlan => {
+  const epiloguesOf = groupBy(destinations.keys(), (name) => destinations.get(name)!)
+  const plans = [...selection].map(([nest, { name: rule }]): NestPlan => {
     const names = merges.find((group) => group.includes(nest.name))
-    const ruleNames = new Set([...selection].flatMap(([n, c]) => (names?.includes(n.name) ? [c.name] : [])))
-    const shape = { name: names ? nest.stem : nest.prefix, isMixed: ruleNames.size > 1 }
-    const epilogues = [...destinations].flatMap(([name, to]) => (to === nest.name ? [name] : []))
-    return { nest, atomic, epilogues, plan: plan(shape) }
+    const rules = names && [...selection].flatMap(([n, c]) => (names.includes(n.name) ? [c.name] : []))
+    const shape = { name: names ? nest.stem : nest.prefix, isMixed: new Set(rules).size > 1 }
+    const epilogues = epiloguesOf.get(nest.name) ?? []
+    const choices = { nest, rule, shape, epilogues }
+    planOf(choices, d)
+    return planOf(choices, new Decisions(d.values, true))
   })
   return {
     plain,
@@ -99,15 +146,32 @@ export function planNests(
         if (!reject) throw error
         for (const name of names) reject(name, error)
       }
-      const outcomes = new Map<string, boolean[]>()
+      // Most loop nests are unchanged until their own plan; requirements on sizes, and atomic updates, change others.
+      let before = draft.loops
       for (const p of plans) {
-        const known = getOrAdd(outcomes, `${p.epilogues.length} ${p.nest.key}`, () => [])
-        attempt([p.nest.name, ...p.epilogues], () => draft.repeat(known, () => scheduleNest(draft, p)))
+        const isNew = draft.loops.facts !== before.facts
+        const known = isNew ? undefined : groupOf(p, before)
+        const isStale = isNew || known?.nests.some((n) => !draft.loops.body.includes(n))
+        if (isStale) before = draft.loops
+        const group = isStale ? groupOf(p, before) : known
+        const outcome = group && draft.kernel.repeated && outcomeOf(draft, p, group)
+        if (outcome && !(outcome instanceof SptError))
+          draft.kernel = draft.kernel.repeated!((state) => repeatSteps(state, group, outcome))
+        else attempt([p.nest.name, ...p.epilogues], () => scheduleNest(draft, p))
       }
       for (const group of merges) attempt([], () => draft.step({ kind: 'merge', nests: group }))
     },
   }
 }
+
+function groupOf({ nest, epilogues }: NestPlan, kernel: Kernel2): NestGroup | undefined {
+  const tops = kernel.body.flatMap((s) => (s.kind === 'for' && epilogues.includes(s.nest) ? [s.var] : []))
+  return nestGroup(kernel, [nest.top, ...tops])
+}
+
+/** The position of a nest of a model among the nest and the epilogues of a plan. */
+const order = ({ names }: NestGroup, { top, name }: NestShape, { nest, epilogues }: NestPlan): number =>
+  names.get(top) === nest.top ? -1 : epilogues.indexOf(names.get(name)!)
 
 export const reasonOf = (error: SptError | null | undefined): string =>
   error?.diagnostics[0]?.message ?? 'no sketch fits its loops'

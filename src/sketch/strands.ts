@@ -9,6 +9,7 @@ import { loopsOf } from '../ir/statements/definitions.ts'
 import type { For, Kernel2, Reduce, Stmt, Store } from '../ir/statements/loops.ts'
 import { bodiesOf } from '../ir/statements/tree.ts'
 import { evaluate } from '../ir/values/evaluate.ts'
+import { structureKey } from '../schedule/state/isomorphic-nests.ts'
 import type { Decisions, Draft, Schedulable } from './draft.ts'
 
 export interface StrandLoop {
@@ -56,46 +57,17 @@ export interface NestShape extends NestNames {
 export function nestShapes(kernel: Kernel2, namesOf: (nest: string) => NestNames): readonly NestShape[] {
   const { body, buffers } = kernel
   const globalNames = new Set(buffers.map((b) => b.name))
-  const prefixes = new Map<string, string>()
+  const firsts = new Map<string, Pick<NestShape, 'prefix' | 'strands'>>()
   return body.flatMap((s): NestShape[] => {
     if (s.kind !== 'for') return []
     const strands = strandsOf(s, globalNames)
     const { stem, prefix: own } = namesOf(s.nest)
     const key = structureKey(s, kernel)
-    const prefix = getOrAdd(prefixes, key, () => own)
-    return [{ name: s.nest, key, stem, prefix, top: s.var, strands: nameStrands(strands, prefix) }]
+    const first = getOrAdd(firsts, key, () => ({ prefix: own, strands: nameStrands(strands, own) }))
+    const named = strands.map((x, k) => ({ ...x, name: first.strands[k]!.name }))
+    return [{ name: s.nest, key, stem, prefix: first.prefix, top: s.var, strands: named }]
   })
 }
-
-/**
- * The structure of a nest as text, in which names are numbers; sizes keep their names. A node that occurs again is its
- * number, because shared operands can make an expression exponentially larger than its nodes.
- */
-function structureKey(nest: For, { buffers, params }: Kernel2): string {
-  const known = new Map(params.map((p) => [p.name, p.name]))
-  const declared = new Map(buffers.map((b) => [b.name, b]))
-  const nodes = new Map<unknown, number>()
-  function visit(this: object, key: string, value: unknown): unknown {
-    // A loop is identified by its variable.
-    if (key === 'span' || ('nest' in this && (key === 'nest' || key === 'name'))) return undefined
-    if (typeof value === 'object' && value !== null) {
-      const node = nodes.get(value)
-      if (node !== undefined) return node
-      nodes.set(value, nodes.size)
-    }
-    if (typeof value !== 'string' || !NAME_FIELDS.has(key)) return value
-    const before = known.get(value)
-    if (before !== undefined) return before
-    const number = `#${known.size}`
-    known.set(value, number)
-    const buffer = declared.get(value)
-    return buffer ? [number, { ...buffer, name: number }] : number
-  }
-  return JSON.stringify(nest, visit)
-}
-
-/** Fields of statements and expressions that contain names. */
-const NAME_FIELDS: ReadonlySet<string> = new Set(['var', 'name', 'buffer'])
 
 function nameStrands(strands: readonly Strand[], prefix: string): readonly Strand[] {
   if (strands.length === 1) return strands.map((s) => ({ ...s, name: prefix }))

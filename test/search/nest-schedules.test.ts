@@ -190,3 +190,37 @@ test('automatic schedules of several nests agree with the reference on every dev
     { numRuns: runs(6) },
   )
 })
+
+test('steps that are repeated for identical nests are those that are applied one by one', async () => {
+  const cases = fc.tuple(
+    fc.array(fc.nat(2 ** 31 - 1), { minLength: 40, maxLength: 40 }),
+    fc.integer({ min: 2, max: 3 }),
+    fc.constantFrom(8, 64),
+  )
+  await fc.assert(
+    fc.asyncProperty(cases, async ([numbers, count, n]) => {
+      const text = `${several(new Choices(numbers))}
+kernel model(n: size, d: size) {
+  axis i = dense_fixed(n)
+  axis j = sparse_variable(i, n)
+  axis f = dense_fixed(d)
+  axis g = dense_fixed(d)
+  buffer A: f32[i, j] in
+  buffer H: f32[i, f] inout
+  repeat ${count} as l {
+    buffer W: f32[g, f] in
+    call H = several(A, H, W)
+  }
+}`
+      const kernel = (await load(text)).kernel('model')
+      for (const device of DEVICES) {
+        const scheduled = kernel.autoSchedule(device, { n, d: 64 })
+        const again = kernel.replay(scheduled.toJSON())
+        expect(scheduled.show(2)).toBe(again.show(2))
+        expect(scheduled.trace).toEqual(again.trace)
+        expect(scheduled.undo().show(2)).toBe(again.undo().show(2))
+      }
+    }),
+    { numRuns: runs(4) },
+  )
+})

@@ -19,6 +19,10 @@ class Scheduling implements Schedulable<Scheduling> {
   apply(steps: readonly Step[]): Scheduling {
     return new Scheduling(steps.reduce((c, s) => c.step(s), this.compilation))
   }
+
+  repeated(repeat: Parameters<Compilation['repeated']>[0]): Scheduling {
+    return new Scheduling(this.compilation.repeated(repeat))
+  }
 }
 
 /** Some steps on coordinates, then a point of the space; without steps on loops where that is refused. */

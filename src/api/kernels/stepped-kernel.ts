@@ -13,7 +13,7 @@ import type { Sources } from '../../run/compile/compiled-program.ts'
 import type { CoordStep } from '../../schedule/coordinates/steps.ts'
 import type { LoopHandle, LoopRef } from '../../schedule/names/kernel-names.ts'
 import { partsOf } from '../../schedule/names/parts.ts'
-import { namedLoop } from '../../schedule/state/state.ts'
+import { namedLoop, type ScheduleState } from '../../schedule/state/state.ts'
 import type { Step } from '../../schedule/steps/resolve.ts'
 import { mergeParts } from '../../schedule/steps/resolve.ts'
 import type { LoopStep } from '../../schedule/steps/step-data.ts'
@@ -66,6 +66,11 @@ export abstract class SteppedKernel<K extends SteppedKernel<K>> extends Steps<K>
     const isStep = (s: unknown) => isRecord(s) && [1, 2, 'parts'].includes(s.stage as number)
     expectEach('the applied steps', steps, isStep, 'step', 'as steps() gives them')
     return this.after(steps)
+  }
+
+  /** @internal Applies steps on loops whose result is known. */
+  repeated(repeat: (state: ScheduleState) => ScheduleState): K {
+    return this.#changed(this.compilation.repeated(repeat))
   }
 
   /** Applies steps. `schedule`: name of the schedule that contains the steps. */

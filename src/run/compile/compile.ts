@@ -295,6 +295,14 @@ export class Compilation {
     return this.#defaulted(alone(this.state), 'sequential')
   }
 
+  /** Applies steps on loops whose result is known, one by one if an observer needs each of them. */
+  repeated(repeat: (state: ScheduleState) => ScheduleState): Compilation {
+    const next = repeat(this.state)
+    if (!this.#origin.observer)
+      return new Compilation(this.#origin, this.coordSteps, this.#kernels, next, this.#early)
+    return next.trace.slice(this.state.steps).reduce<Compilation>((c, s) => c.onLoop(s), this)
+  }
+
   #defaulted(next: ScheduleState, name: string): Compilation {
     if (next === this.state) return this
     const made = new Compilation(this.#origin, this.coordSteps, this.#kernels, next, this.#early)

@@ -21,6 +21,8 @@ interface Gone {
  * unrelated kernels.
  */
 export class KernelNames {
+  /** Makes all fresh names: names for a schedule that is repeated with other names. */
+  readonly placeholder?: (base: string) => string
   readonly #counts = new Map<string, number>()
   /** Statements of the body, by the users' names of the loops in them. */
   readonly #nests = new Map<string, Set<Stmt>>()

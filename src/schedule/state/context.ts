@@ -202,7 +202,7 @@ export class Context implements FreshNames {
   /** Claims and returns the name `base`, or `base_2` and so on if `base` is taken. */
   fresh(base: string): string {
     const from = this.#whole.body.length > FEW_NESTS ? this.#names.freeNumber(base) : undefined
-    const name = unusedName(base, (x) => this.#isTaken(x), from)
+    const name = this.known.placeholder?.(base) ?? unusedName(base, (x) => this.#isTaken(x), from)
     this.#own.add(name)
     this.#around?.queries.push((cx) => cx.fresh(base) === name)
     return name

@@ -40,7 +40,7 @@ export interface ScheduleState {
   readonly names: KernelNames
 }
 
-export const start = (kernel: Kernel2, coordSteps = 0): ScheduleState =>
+export const start = (kernel: Kernel2, coordSteps = 0, names = new KernelNames()): ScheduleState =>
   Object.freeze({
     kernel,
     trace: [],
@@ -48,8 +48,10 @@ export const start = (kernel: Kernel2, coordSteps = 0): ScheduleState =>
     coordSteps,
     consumed: [],
     before: null,
-    names: new KernelNames(),
+    names,
   })
+
+type StepResult = Pick<ScheduleState, 'kernel' | 'consumed'>
 
 /**
  * The state after a step. Each state stores its own step only: complete traces in all states would be quadratic in the
@@ -59,21 +61,34 @@ class Stepped implements ScheduleState {
   readonly step: LoopStep
   readonly steps: number
   readonly coordSteps: number
-  readonly consumed: readonly Consumed[]
   readonly names: KernelNames
+  #result: StepResult | undefined
 
+  /** @param result - `undefined`: the result of the step is computed on first use */
   constructor(
     readonly before: ScheduleState,
     step: LoopStep,
-    readonly kernel: Kernel2,
-    gone: readonly Consumed[],
+    result?: StepResult,
   ) {
     this.step = freeze(step, true)
     this.steps = before.steps + 1
     this.coordSteps = before.coordSteps
-    this.consumed = gone.length > 0 ? Object.freeze([...before.consumed, ...gone]) : before.consumed
     this.names = before.names
+    this.#result = result
     Object.freeze(this)
+  }
+
+  get result(): StepResult {
+    this.#result ??= resultOf(this.before, this.step)
+    return this.#result
+  }
+
+  get kernel(): Kernel2 {
+    return this.result.kernel
+  }
+
+  get consumed(): readonly Consumed[] {
+    return this.result.consumed
   }
 
   get trace(): readonly LoopStep[] {
@@ -86,17 +101,31 @@ class Stepped implements ScheduleState {
 /** Returns the state after one more step. Throws `SptError` (`schedule/…`) if the step is illegal. */
 export function apply(state: ScheduleState, step: LoopStep): ScheduleState {
   checkStep(step, LOOP_STEPS)
+  return new Stepped(state, step, resultOf(state, step))
+}
+
+/**
+ * Returns the state after steps whose result is known. The states between the steps are computed on first use.
+ */
+export const applyKnown = (
+  state: ScheduleState,
+  steps: readonly LoopStep[],
+  result: StepResult,
+): ScheduleState =>
+  steps.reduce(
+    (before, step, k) => new Stepped(before, step, k === steps.length - 1 ? result : undefined),
+    state,
+  )
+
+function resultOf(state: ScheduleState, step: LoopStep): StepResult {
   const number = state.coordSteps + state.steps + 1
   const cx = new Context(state.kernel, state.consumed, step.span, state.names)
   try {
     checkNewNames(step)
     const { kernel, gone } = inNest(cx, step) ?? inKernel(cx, step)
-    return new Stepped(
-      state,
-      step,
-      kernel,
-      gone.map((g) => Object.freeze({ ...g, step: number })),
-    )
+    const replaced = gone.map((g) => Object.freeze({ ...g, step: number }))
+    const consumed = gone.length > 0 ? Object.freeze([...state.consumed, ...replaced]) : state.consumed
+    return { kernel, consumed }
   } catch (e) {
     if (!(e instanceof SptError)) throw e
     throw new SptError(

@@ -38,13 +38,14 @@ export function topNest(cx: Context, name: string): TopNest {
   const tops = cx.kernel.body.flatMap((s, at) =>
     s.kind === 'for' && s.nest === name ? [{ top: s, at }] : [],
   )
-  const candidates = [...new Set(cx.kernel.body.flatMap((s) => (s.kind === 'for' ? [s.nest] : [])))]
   const [only, other] = tops
-  if (!only)
+  if (!only) {
+    const candidates = [...new Set(cx.kernel.body.flatMap((s) => (s.kind === 'for' ? [s.nest] : [])))]
     return cx.refuse('schedule/unknown-nest', [], {
       message: `there is no top-level loop nest ${name}`,
       ...among(name, candidates),
     })
+  }
   if (other)
     return cx.refuse(
       'schedule/ambiguous-nest',
