@@ -3,7 +3,7 @@ import { failWith } from '../ast/diagnostics/diagnostic.ts'
 import { expectArgument, expectOptions, isRecord, show } from '../ast/diagnostics/expect-argument.ts'
 import { checkLayers, checkMasks } from './layers.ts'
 import { type CheckedOptions, NORMS } from './scores.ts'
-import type { Layers, Mask, Normalise, Pattern, PruneProgress } from './types.ts'
+import type { LayerShape, Layers, Mask, Normalise, Pattern, PruneProgress } from './types.ts'
 
 /** Maximum sparsity of layers by name, with `*` and `?`; the smallest limit of a layer applies. */
 export type SparsityLimits = Readonly<Record<string, number>>
@@ -25,6 +25,11 @@ export interface PruneOptions extends PruneSettings {
   readonly sparsity?: number
   /** Masks of an earlier stage, by layer: elements that it pruned count as 0. */
   readonly previousMasks?: readonly Mask[]
+  /**
+   * Apriori tuning (Guo et al., SC 2020, section 5.2): a sparsity in [0, 1), usually that of the last stage. Elements that
+   * element-wise pruning at this sparsity would prune count as 0.
+   */
+  readonly apriori?: number | undefined
 }
 
 export const SETTINGS = ['pattern', 'exclude', 'limits', 'normalise', 'warnBelow', 'onProgress'] as const
@@ -35,7 +40,7 @@ const WARN_BELOW = 0.1
 /** @throws SptError `api/argument`, `api/unknown-option`, `prune/…` */
 export function checkOptions(layers: Layers, options: PruneOptions): CheckedOptions {
   checkLayers(layers)
-  expectOptions('prune', options, [...SETTINGS, 'sparsity', 'previousMasks'])
+  expectOptions('prune', options, [...SETTINGS, 'sparsity', 'previousMasks', 'apriori'])
   const { pattern, exclude = [], limits = {}, normalise = 'root', previousMasks, onProgress } = options
   checkPattern(pattern)
   expectArgument(Array.isArray(exclude), 'exclude', exclude, 'a list of names')
@@ -49,11 +54,12 @@ export function checkOptions(layers: Layers, options: PruneOptions): CheckedOpti
   const sparsity = checkSparsity(pattern, options.sparsity)
   const { warnBelow = WARN_BELOW * (1 - sparsity) } = options
   expectArgument(warnBelow >= 0 && warnBelow <= 1, 'warnBelow', warnBelow, 'a number from 0 to 1')
+  checkApriori(options.apriori)
   if (previousMasks !== undefined) checkMasks('after', previousMasks, layers.shapes)
   checkCallback('onProgress', onProgress)
   const names = layers.shapes.map((s) => s.name)
   const excluded = new Set(exclude.flatMap((glob) => matchingLayers('exclude', glob, names)))
-  const allLimits = layerLimits(pattern, limits, names)
+  const allLimits = layerLimits(pattern, limits, layers.shapes)
   const included = names.flatMap((_, k) => (excluded.has(k) ? [] : [k]))
   if (included.length === 0)
     failWith('prune/layers', 'every layer is excluded', {
@@ -65,11 +71,21 @@ export function checkOptions(layers: Layers, options: PruneOptions): CheckedOpti
     layers: included,
     limits: included.map((k) => allLimits[k]!),
     previousMasks,
+    apriori: options.apriori,
     normalise,
     warnBelow,
     onProgress,
   }
 }
+
+/** @throws SptError `api/argument` */
+export const checkApriori = (sparsity: unknown): void =>
+  expectArgument(
+    sparsity === undefined || (typeof sparsity === 'number' && sparsity >= 0 && sparsity < 1),
+    'apriori',
+    sparsity,
+    'a sparsity of at least 0 and less than 1',
+  )
 
 /** @throws SptError `api/argument` */
 export const checkPattern = (pattern: unknown): void =>
@@ -104,23 +120,24 @@ export function checkSparsity(pattern: Pattern, sparsity: number | undefined): n
   return requested
 }
 
-/** Limit of each layer. @throws SptError `api/argument`, `prune/limit`, `prune/unknown-layer` */
+/** Limit of each layer; by default a layer keeps a tile. @throws SptError `api/argument`, `prune/limit`, `prune/unknown-layer` */
 export function layerLimits(
-  { text, minSparsity = 0 }: Pattern,
+  { text, minSparsity = 0, leastKept = 0 }: Pattern,
   limits: SparsityLimits,
-  names: readonly string[],
+  shapes: readonly LayerShape[],
 ): readonly number[] {
+  const names = shapes.map((s) => s.name)
   expectArgument(isRecord(limits), 'limits', limits, 'an object of numbers by name')
-  const out = names.map(() => 1)
+  const named = new Map<number, number>()
   for (const [glob, limit] of Object.entries(limits)) {
     if (!(limit >= minSparsity - TOLERANCE && limit <= 1))
       failWith('prune/limit', `a limit of ${show(limit)} for ${glob} with ${text}`, {
         expected: `a number from ${minSparsity} to 1`,
         hint: minSparsity > 0 ? 'exclude layers that are to keep more' : 'limits are sparsities',
       })
-    for (const k of matchingLayers('limits', glob, names)) out[k] = Math.min(out[k]!, limit)
+    for (const k of matchingLayers('limits', glob, names)) named.set(k, Math.min(named.get(k) ?? 1, limit))
   }
-  return out
+  return shapes.map(({ rows, cols }, k) => named.get(k) ?? 1 - Math.min(1, leastKept / (rows * cols || 1)))
 }
 
 // Glob patterns for layer names: `*` matches any text, `?` any one character, `\` quotes the next character;

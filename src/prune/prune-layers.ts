@@ -3,6 +3,7 @@ import { failWith } from '../ast/diagnostics/diagnostic.ts'
 import { expectArgument, isRecord } from '../ast/diagnostics/expect-argument.ts'
 import { checkMasks, countKept } from './layers.ts'
 import { checkOptions, type PruneOptions, TOLERANCE } from './options.ts'
+import { elementWise } from './patterns/element-wise.ts'
 import { type CheckedOptions, scoreLayers, weightsOf } from './scores.ts'
 import { targetOf } from './selection.ts'
 import { keptRows } from './tiles.ts'
@@ -26,8 +27,6 @@ import type {
 export async function prune(layers: Layers, options: PruneOptions): Promise<Pruned> {
   const checked = checkOptions(layers, options)
   const { pattern, sparsity, previousMasks } = checked
-  const scoredLayers = scoreLayers(layers, checked)
-  const patternMasks = checkPatternMasks(pattern, await pattern.masks(scoredLayers, sparsity), scoredLayers)
   const indices = new Map(checked.layers.map((layer, k) => [layer, k]))
   /** Extends a list over the pruned layers to all layers, with `other` for layers that were not pruned. */
   const byLayer = <T>(list: readonly T[], other: (elements: number, layer: number) => T): T[] =>
@@ -35,8 +34,15 @@ export async function prune(layers: Layers, options: PruneOptions): Promise<Prun
       const k = indices.get(layer)
       return k === undefined ? other(rows * cols, layer) : list[k]!
     })
+  const unpruned = (n: number, layer: number): Mask => previousMasks?.[layer] ?? new Uint8Array(n).fill(1)
+  let scoredLayers = scoreLayers(layers, checked)
+  if (checked.apriori !== undefined) {
+    const { kept } = await elementWise().masks(scoredLayers, checked.apriori)
+    scoredLayers = scoreLayers(layers, { ...checked, previousMasks: byLayer(kept, unpruned) })
+  }
+  const patternMasks = checkPatternMasks(pattern, await pattern.masks(scoredLayers, sparsity), scoredLayers)
   const masks = {
-    masks: byLayer(patternMasks.kept, (n, layer) => previousMasks?.[layer] ?? new Uint8Array(n).fill(1)),
+    masks: byLayer(patternMasks.kept, unpruned),
     ...(patternMasks.rest && { rest: byLayer(patternMasks.rest, (n) => new Uint8Array(n)) }),
     ...(patternMasks.tiles && { tiles: byLayer(patternMasks.tiles, () => []) }),
   }

@@ -15,6 +15,8 @@ export interface CheckedOptions {
   readonly limits: readonly number[]
   /** Masks of all layers: elements pruned earlier have score 0. */
   readonly previousMasks: readonly Mask[] | undefined
+  /** Sparsity of the element-wise pruning whose masks steer the scores. */
+  readonly apriori: number | undefined
   readonly normalise: Normalise
   readonly warnBelow: number
   readonly onProgress: ((progress: PruneProgress) => void) | undefined

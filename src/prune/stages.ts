@@ -2,13 +2,13 @@
 import { failWith } from '../ast/diagnostics/diagnostic.ts'
 import { expectArgument, expectOptions, show } from '../ast/diagnostics/expect-argument.ts'
 import { checkLayers, unionMasks } from './layers.ts'
-import type { PruneSettings, SparsityLimits } from './options.ts'
-import { checkCallback, checkPattern, checkSparsity, layerLimits, SETTINGS } from './options.ts'
+import type { PruneOptions, PruneSettings, SparsityLimits } from './options.ts'
+import { checkApriori, checkCallback, checkPattern, checkSparsity, layerLimits, SETTINGS } from './options.ts'
 import { prune } from './prune-layers.ts'
 import type { LayerShape, Layers, Pruned, PruneReport } from './types.ts'
 
 /** Sparsity of a stage, with limits for this stage in addition to the common ones; the smaller limit applies. */
-export interface StageOptions {
+export interface StageOptions extends Pick<PruneOptions, 'apriori'> {
   readonly sparsity: number
   readonly limits?: SparsityLimits
 }
@@ -40,19 +40,22 @@ export async function pruneInStages(layers: Layers, options: StagedPruneOptions)
   checkCallback('between', between)
   checkCallback('onProgress', choices.onProgress)
   // All stages are checked before the first, because hours of training may separate them.
-  const names = layers.shapes.map((s) => s.name)
-  for (const { sparsity } of stages) checkSparsity(choices.pattern, sparsity)
+  for (const { sparsity, apriori } of stages) {
+    checkSparsity(choices.pattern, sparsity)
+    checkApriori(apriori)
+  }
   for (const limits of [choices.limits ?? {}, ...stages.map((s) => s.limits)])
-    layerLimits(choices.pattern, limits, names)
+    layerLimits(choices.pattern, limits, layers.shapes)
   const reports: PruneReport[] = []
   let current = layers
   let last: Pruned | undefined
-  for (const [k, { sparsity, limits: stageLimits }] of stages.entries()) {
+  for (const [k, { sparsity, apriori, limits: stageLimits }] of stages.entries()) {
     const limits = mergeLimits(choices.limits ?? {}, stageLimits)
     last = await prune(current, {
       ...choices,
       limits,
       sparsity,
+      apriori,
       ...(last && { previousMasks: unionMasks(last) }),
     })
     reports.push(last.report)
@@ -63,11 +66,13 @@ export async function pruneInStages(layers: Layers, options: StagedPruneOptions)
 }
 
 /** @throws SptError `api/argument`, `api/unknown-option`, `prune/stages` if sparsities do not increase */
-function stagesOf(input: StagedPruneOptions['stages']): readonly Required<StageOptions>[] {
+function stagesOf(
+  input: StagedPruneOptions['stages'],
+): readonly (StageOptions & Required<Pick<StageOptions, 'limits'>>)[] {
   expectArgument(Array.isArray(input), 'stages', input, 'a list of sparsities')
   const stages = input.map((stage) => {
     if (typeof stage !== 'object') return { sparsity: stage, limits: {} }
-    expectOptions('a stage', stage, ['sparsity', 'limits'])
+    expectOptions('a stage', stage, ['sparsity', 'limits', 'apriori'])
     return { limits: {}, ...stage }
   })
   if (stages.length === 0 || stages.some((s, k) => k > 0 && !(s.sparsity > stages[k - 1]!.sparsity)))

@@ -71,6 +71,8 @@ export interface Pattern {
   readonly sparsity?: number
   /** Minimum sparsity of every layer. */
   readonly minSparsity?: number
+  /** Minimum number of elements of a layer without a limit, such as those of a tile; 0 if absent. */
+  readonly leastKept?: number
   masks(given: LayerScores, sparsity: number): Promise<PatternMasks>
   /** Bytes of a layer with values stored in the pattern's format and four-byte indices. */
   bytes(layer: LayerMasks): number

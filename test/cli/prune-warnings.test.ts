@@ -24,7 +24,7 @@ test('a layer with smaller weights is reported', async () => {
   const { code, err, out } = await pruned()
   expect([code, err]).toEqual([
     0,
-    "warning: layer small keeps 0 of 6,144 elements, less than 5.0 %\n  = hint: --limit 'small=0.95' or --exclude 'small'\n",
+    "warning: layer small keeps 1 of 6,144 elements, less than 5.0 %\n  = hint: --limit 'small=0.95' or --exclude 'small'\n",
   ])
   expect(JSON.parse(out)).toMatchObject({ sparseLayers: ['small'], warnBelow: 0.05 })
   // What is typed helps.

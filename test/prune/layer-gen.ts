@@ -53,8 +53,8 @@ export interface Drawn {
   /** What is not excluded, its places among the layers, and a limit for each. */
   readonly chosen: readonly Matrix[]
   readonly places: readonly number[]
-  readonly most: readonly number[]
-  readonly restricted: boolean
+  /** The limits of the chosen layers; without limits, a layer keeps `least` elements. */
+  most(least: number): readonly number[]
 }
 
 /** What is read stands in one buffer, which the next reading overwrites. */
@@ -112,8 +112,7 @@ export const drawn = (least = 0): fc.Arbitrary<Drawn> =>
         normalise,
         chosen: places.map((k) => score(list[k]!, k)),
         places,
-        most: places.map((k) => limits?.[k] ?? 1),
-        restricted: limits !== null,
+        most: (least) => places.map((k) => limits?.[k] ?? 1 - Math.min(1, least / list[k]!.weights.length)),
       }
     })
 export const sparsities = (least = 0): fc.Arbitrary<number> =>

@@ -1,6 +1,6 @@
 /** Masks are those of the reference, which sorts everything; and have the structure that their pattern promises. */
 import fc from 'fast-check'
-import { describe, expect } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { SptError } from '../../src/ast/diagnostics/diagnostic.ts'
 import {
   blockWise,
@@ -12,6 +12,7 @@ import {
   nOfM,
   type Pattern,
   prune,
+  pruneInStages,
   tileElementWise,
   tileVectorWise,
   tileWise,
@@ -48,20 +49,26 @@ async function pruned(
   return { ...made, masks: of(made.masks), rest: of(made.rest), tiles: of(made.tiles) }
 }
 
-/** As many as asked for, but for less than one vector of the largest size. */
-function withinOneVector(masks: readonly (readonly number[])[], s: number, vector: number): void {
+/** As many as asked for, but for less than one vector of the largest size, unless limits are reached. */
+function withinOneVector(
+  masks: readonly (readonly number[])[],
+  s: number,
+  limits: readonly number[],
+  vector: number,
+): void {
   const all = masks.flat()
   const most = reference.target(s, all.length)
-  const lost = all.filter((x) => x === 0).length
-  expect(lost).toBeLessThanOrEqual(most)
-  expect(lost).toBeGreaterThan(most - vector)
+  const lostOf = (mask: readonly number[]): number => mask.filter((x) => x === 0).length
+  const isFull = masks.some((m, k) => lostOf(m) + vector > reference.target(limits[k]!, m.length))
+  expect(lostOf(all)).toBeLessThanOrEqual(most)
+  if (!isFull) expect(lostOf(all)).toBeGreaterThan(most - vector)
 }
 
 describe('masks equal the reference', () => {
   property([drawn(), sparsities()])('elements', async (d, s) => {
     const masks = lists((await pruned(d, elementWise(), s)).masks)
-    expect(masks).toEqual(reference.ew(d.chosen, s, d.most))
-    if (!d.restricted) withinOneVector(masks, s, 1)
+    expect(masks).toEqual(reference.ew(d.chosen, s, d.most(1)))
+    withinOneVector(masks, s, d.most(1), 1)
   })
 
   const alike = fc.record({
@@ -91,16 +98,16 @@ describe('masks equal the reference', () => {
     'blocks',
     async (d, s, rows, cols) => {
       const masks = lists((await pruned(d, blockWise({ rows, cols }), s)).masks)
-      expect(masks).toEqual(reference.bw(d.chosen, s, d.most, by(d), rows, cols))
-      if (!d.restricted) withinOneVector(masks, s, rows * cols)
+      expect(masks).toEqual(reference.bw(d.chosen, s, d.most(rows * cols), by(d), rows, cols))
+      withinOneVector(masks, s, d.most(rows * cols), rows * cols)
     },
   )
 
   property([drawn(), sparsities(), granularities])('tiles', async (d, s, granularity) => {
     const { masks, tiles } = await pruned(d, tileWise({ granularity }), s)
-    const expected = reference.tw(d.chosen, s, d.most, by(d), granularity)
+    const expected = reference.tw(d.chosen, s, d.most(granularity), by(d), granularity)
     expect(lists(masks)).toEqual(expected.kept)
-    if (!d.restricted) withinOneVector(lists(masks), s, Math.min(granularity, 9))
+    withinOneVector(lists(masks), s, d.most(granularity), Math.min(granularity, 9))
     d.chosen.forEach(({ rows, cols }, k) => {
       expect(extractTiles(masks[k]!, rows, cols, granularity)).toEqual(tiles[k])
       const outputs = expected.tiles[k]!.filter((of) =>
@@ -115,7 +122,7 @@ describe('masks equal the reference', () => {
     async (d, s, granularity, delta) => {
       fc.pre(s + delta < 1)
       const { masks, rest, report } = await pruned(d, tileElementWise({ granularity, delta }), s)
-      const expected = reference.tew(d.chosen, s, delta, d.most, by(d), granularity)
+      const expected = reference.tew(d.chosen, s, delta, d.most(granularity), by(d), granularity)
       expect(lists(masks)).toEqual(expected.kept)
       expect(lists(rest)).toEqual(expected.rest)
       const both = masks.flatMap((mask, k) => [...mask].map((x, i) => x + rest[k]![i]!))
@@ -132,7 +139,7 @@ describe('masks equal the reference', () => {
       const expected = reference.tw(
         d.chosen,
         2 * s - 1,
-        d.most.map((l) => 2 * l - 1),
+        d.most(1).map((l) => 2 * l - 1),
         by(d),
         granularity,
         2,
@@ -155,7 +162,7 @@ describe('masks equal the reference', () => {
       })
       const made = await pruned(d, tileVectorWise({ granularity }), s).catch((e) => e as SptError)
       const beyond = expected.kept.some(
-        (kept, k) => kept.filter((x) => x === 0).length > reference.target(d.most[k]!, kept.length),
+        (kept, k) => kept.filter((x) => x === 0).length > reference.target(d.most(1)[k]!, kept.length),
       )
       if (beyond || made instanceof SptError) {
         expect([beyond, made]).toMatchObject([true, { diagnostics: [{ code: 'prune/limit' }] }])
@@ -248,4 +255,58 @@ property([
   const held = lines.filter((l) => l.includes('1'))
   const same = held.every((l, k) => l === held[k - (k % granularity)])
   expect(isTileWise(Uint8Array.from(mask), rows, cols, granularity)).toBe(same)
+})
+
+describe('apriori tuning', () => {
+  property([drawn(), sparsities(), fc.constantFrom(0, 0.5, 0.9), granularities])(
+    'prunes as after an element-wise stage, whose masks are not part of the result',
+    async (d, s, apriori, granularity) => {
+      const pattern = tileWise({ granularity })
+      const settings = {
+        limits: d.limits,
+        exclude: d.exclude,
+        ...(d.normalise && { normalise: d.normalise }),
+      }
+      const before = { ...settings, ...(d.after && { previousMasks: d.after }) }
+      // The limits of tiles apply to the elements, too.
+      const few = { ...elementWise(), leastKept: pattern.leastKept! }
+      const elements = await prune(d.layers, { ...before, pattern: few, sparsity: apriori })
+      const expected = await prune(d.layers, {
+        ...settings,
+        pattern,
+        sparsity: s,
+        previousMasks: elements.masks,
+      })
+      const made = await prune(d.layers, { ...before, pattern, sparsity: s, apriori })
+      for (const k of d.places) expect(made.masks[k]).toEqual(expected.masks[k])
+    },
+  )
+
+  test('a sparsity of 1 is rejected, in a stage too', async () => {
+    const layers = layersFromValues([{ name: 'a', rows: 2, cols: 2, weights: new Float32Array(4) }])
+    const pattern = tileWise({ granularity: 2 })
+    for (const made of [
+      prune(layers, { pattern, sparsity: 0.5, apriori: 1 }),
+      pruneInStages(layers, { pattern, stages: [{ sparsity: 0.25, apriori: 1 }, 0.5] }),
+    ])
+      await expect(made).rejects.toMatchObject({ diagnostics: [{ code: 'api/argument' }] })
+  })
+})
+
+test('a layer of small weights keeps a tile, unless a limit says otherwise', async () => {
+  const layer = (name: string, scale: number) => ({
+    name,
+    rows: 16,
+    cols: 16,
+    weights: Float32Array.from({ length: 256 }, (_, k) => scale * (1 + ((k * 37) % 101))),
+  })
+  const layers = layersFromValues([layer('large', 1), layer('small', 1e-3)])
+  for (const pattern of [tileWise({ granularity: 4 }), blockWise({ rows: 4, cols: 4 }), elementWise()]) {
+    const kept = async (limits: Record<string, number>): Promise<number> => {
+      const { masks } = await prune(layers, { pattern, sparsity: 0.5, limits })
+      return masks[1]!.filter((x) => x === 1).length
+    }
+    expect(await kept({})).toBeGreaterThanOrEqual(pattern.leastKept!)
+    expect(await kept({ small: 1 })).toBe(0)
+  }
 })

@@ -95,7 +95,7 @@ property([drawn(), sparsities(), fc.option(fc.double({ min: 0, max: 1, noNaN: tr
   )
 })
 
-test('a layer of smaller weights, which keeps none of 6,144', async () => {
+test('a layer of smaller weights, which keeps 1 of 6,144, and none if a limit allows that', async () => {
   const layer = (name: string, scale: number) => ({
     name,
     rows: 96,
@@ -104,7 +104,9 @@ test('a layer of smaller weights, which keeps none of 6,144', async () => {
   })
   const layers = layersFromValues([layer('large', 1), layer('small', 1e-3)])
   const { report } = await prune(layers, { pattern: elementWise(), sparsity: 0.5 })
-  expect([report.layers[1]!.kept, report.sparseLayers]).toEqual([0, ['small']])
+  expect([report.layers[1]!.kept, report.sparseLayers]).toEqual([1, ['small']])
+  const all = await prune(layers, { pattern: elementWise(), sparsity: 0.5, limits: { small: 1 } })
+  expect([all.report.layers[1]!.kept, all.report.sparseLayers]).toEqual([0, ['small']])
   const none = await prune(layers, { pattern: elementWise(), sparsity: 0.5, warnBelow: 0 })
   expect(none.report.sparseLayers).toEqual([])
   await expect(prune(layers, { pattern: elementWise(), sparsity: 0.5, warnBelow: 2 })).rejects.toThrow(
@@ -153,9 +155,11 @@ describe('stages', () => {
       )
       const limitsIn = (k: number): Record<string, number> =>
         Object.fromEntries(
-          list.map(({ name }) => {
-            const [glob, limit] = own[k] ?? ['*', 1]
-            return [name, Math.min(limits[name] ?? 1, glob === '*' || glob === name ? limit : 1)]
+          list.flatMap(({ name }) => {
+            const [glob, limit] = own[k] ?? ['', 1]
+            const both = [limits[name], glob === '*' || glob === name ? limit : undefined]
+            const given = both.filter((l) => l !== undefined)
+            return given.length > 0 ? [[name, Math.min(...given)]] : []
           }),
         )
       // Training turns importance around.
@@ -296,7 +300,12 @@ test('layers of equal weights lose equally by root-mean-square, and the one with
     expect(Math.abs(s - sparsity)).toBeLessThan(0.2)
     expect(keptOutputs).toBeGreaterThan(20)
   }
-  const { report: length } = await prune(layers, { pattern, sparsity, normalise: 'length' })
+  const { report: length } = await prune(layers, {
+    pattern,
+    sparsity,
+    normalise: 'length',
+    limits: { '*': 1 },
+  })
   expect(length.normalise).toBe('length')
   expect(length.layers[2]).toMatchObject({ name: 'down', keptOutputs: 0, sparsity: 1 })
   expect(root.retainedNorm).toBeGreaterThan(length.retainedNorm)

@@ -119,7 +119,16 @@ export const prune: CommandSpec = {
         about: 'Layers that are not pruned, such as *.embeddings.*',
         repeats: true,
       },
-      { flags: '--limit <GLOB=S>', about: 'Maximum sparsity of a layer', repeats: true },
+      {
+        flags: '--limit <GLOB=S>',
+        about: 'Maximum sparsity of a layer (default: a layer keeps one tile)',
+        repeats: true,
+      },
+      {
+        flags: '--apriori <S>',
+        about:
+          'Elements that element-wise pruning at this sparsity would prune count as 0: for early stages, the last sparsity',
+      },
     ),
     {
       flags: '--warn-below <SHARE>',
@@ -155,12 +164,14 @@ export const prune: CommandSpec = {
     checkMaskOptions(call, selected)
     const sparsity = call.number('sparsity')
     const warnBelow = call.decimal('warn-below', 0, 1)
+    const apriori = call.number('apriori')
     const normalise = call.choice('normalise', Object.keys(NORMS) as Normalise[])
     const options = {
       pattern: selected.pattern,
       limits: call.numbers('limit', 'S'),
       exclude: call.many('exclude'),
       ...(sparsity !== undefined && { sparsity }),
+      ...(apriori !== undefined && { apriori }),
       ...(normalise && { normalise }),
       ...(warnBelow !== undefined && { warnBelow }),
     }

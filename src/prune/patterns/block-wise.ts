@@ -21,6 +21,7 @@ export function blockWise(options: BlockWiseOptions): Pattern {
   return {
     name: 'bw',
     text: `bw(${options.rows}, ${options.cols})`,
+    leastKept: options.rows * options.cols,
     async masks(layers, sparsity) {
       const { shapes } = layers
       const blocks = await lowestVectors(

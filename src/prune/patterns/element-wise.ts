@@ -31,6 +31,7 @@ export function tileElementWise(options: TileElementWiseOptions): Pattern {
   return {
     name: 'tew',
     text: `tew(${granularity}, ${delta})`,
+    leastKept: granularity,
     async masks(layers, sparsity) {
       if (!(sparsity + delta < 1))
         failWith('prune/delta', `tiles at a sparsity of ${sparsity} + ${delta} hold nothing`, {
@@ -59,6 +60,7 @@ export function elementWise(): Pattern {
   return {
     name: 'ew',
     text: 'ew',
+    leastKept: 1,
     async masks(layers, sparsity) {
       const target = targetOf(sparsity, elementsOf(layers.shapes))
       const masks = await lowestElements(layers, { target, capacities: layerCapacities(layers) })

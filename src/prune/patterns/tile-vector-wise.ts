@@ -24,6 +24,7 @@ export function tileVectorWise(options: TileWiseOptions): Pattern {
     name: 'tvw',
     text: `tvw(${granularity})`,
     minSparsity: 1 - KEPT_OF_GROUP / GROUP,
+    leastKept: 1,
     async masks(layers, sparsity) {
       const tileSparsity = (s: number): number => Math.max(0, 1 - ((1 - s) * GROUP) / KEPT_OF_GROUP)
       const limits = layers.limits.map(tileSparsity)

@@ -21,6 +21,7 @@ export function tileWise(options: TileWiseOptions): Pattern {
   return {
     name: 'tw',
     text: `tw(${granularity})`,
+    leastKept: granularity,
     async masks(layers, sparsity) {
       const tiles = await prunedTiles(layers, sparsity, granularity)
       return { kept: layers.shapes.map(({ rows, cols }, k) => maskOf(tiles[k]!, rows, cols)), tiles }
