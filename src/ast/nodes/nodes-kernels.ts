@@ -103,6 +103,8 @@ export interface RoundsEdge extends Item {
   readonly flag: Ident | null
   /** The integer buffer that counts the rounds. */
   readonly counter: Ident | null
+  /** Buffers that are declared in the rounds. */
+  readonly own: readonly Ident[]
 }
 
 export const AXIS_CLAIMS = ['full', 'compact'] as const

@@ -96,13 +96,14 @@ export class Renaming {
   }
 
   edge(e: Ast.RoundsEdge, name: string): Ast.RoundsEdge {
-    const { axis, flag, counter } = e
+    const { axis, flag, counter, own } = e
     return {
       ...e,
       name: { ...e.name, name },
       axis: axis && renamed(axis, this.names.axes),
       flag: flag && renamed(flag, this.names.buffers),
       counter: counter && renamed(counter, this.names.buffers),
+      own: own.map((b) => renamed(b, this.names.buffers)),
     }
   }
 

@@ -85,19 +85,20 @@ class Expansion {
       rejectNested(r.name, this.#rounds)
       return
     }
-    const { before, begin, inside, last, end } = partsOfRounds(r, (name) => this.#unused(name))
+    const { before, edge, inside, last } = partsOfRounds(r, (name) => this.#unused(name))
     this.#add(before, copy)
     this.#rounds = r.name
     const latest = this.#versions.snapshot()
-    this.#push(inCopy(begin, copy))
+    const begin = this.#members.length
     this.#add(inside, copy)
     // The next round reads a version of this round under the buffer's own name.
-    const own = new Set(inside.flatMap((m) => (m.kind === 'buffer' ? inCopy(m, copy).name.name : [])))
+    const own = this.#members.slice(begin).flatMap((m) => (m.kind === 'buffer' ? m.name : []))
     for (const [name, version] of this.#versions.restore(latest))
-      if (!own.has(name))
+      if (!own.some((b) => b.name === name))
         this.#push(copyIteration(this.#unused(`${name}_next`), this.#buffers.get(name)!, version))
     this.#add(last, copy)
-    this.#push(inCopy(end, copy))
+    this.#members.splice(begin, 0, inCopy({ ...edge, edge: 'begin', own }, copy))
+    this.#push(inCopy({ ...edge, edge: 'end', own }, copy))
     this.#rounds = null
   }
 

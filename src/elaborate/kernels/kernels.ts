@@ -57,7 +57,7 @@ export function elaborateKernel(
     const s = isIterate(m) ? elaborateIteration(d, m, new Scope()) : isEdge(m) ? edgeOf(d, m) : null
     return s ? [s] : []
   })
-  const body = withCarried(statements, k.members, d.buffers)
+  const body = withCarried(statements, k.members.filter(isEdge))
   const kernel: Kernel1 = {
     stage: 1,
     name,

@@ -4,7 +4,7 @@ import type { Diagnostic } from '../../ast/diagnostics/diagnostic.ts'
 import type * as Ast from '../../ast/nodes/nodes.ts'
 import { isDense, isDenseRoot } from '../../ir/coordinates/axis.ts'
 import { type Section, sectionsOf } from '../../ir/coordinates/rounds.ts'
-import type { Buffer1, Kernel1, RoundsEdge, Stmt1 } from '../../ir/coordinates/stage1.ts'
+import type { Kernel1, RoundsEdge, Stmt1 } from '../../ir/coordinates/stage1.ts'
 import { readsIn, writersIn, writtenBuffers1 } from '../../ir/coordinates/stage1-tree.ts'
 import type { Expr, Load } from '../../ir/expressions/expr.ts'
 import { buffersRead } from '../../ir/expressions/expr-tree.ts'
@@ -35,55 +35,36 @@ export function edgeOf(d: Declared, e: Ast.RoundsEdge): RoundsEdge | null {
 }
 
 /** The statements with the buffers on edges that are declared outside of the rounds, and written in them. */
-export function withCarried(
-  body: readonly Stmt1[],
-  members: readonly Ast.Member[],
-  buffers: ReadonlyMap<string, Buffer1>,
-): readonly Stmt1[] {
-  const inside = new Map<string, ReadonlySet<string>>()
-  for (const s of sectionsOf(
-    members.map((m) => (m.kind === 'rounds_edge' ? edge(m) : ({ kind: 'member', m } as const))),
-  ))
-    if (s.kind === 'section')
-      inside.set(
-        s.rounds.name,
-        new Set(s.body.flatMap((x) => (x.m.kind === 'buffer' ? [x.m.name.name] : []))),
+export function withCarried(body: readonly Stmt1[], edges: readonly Ast.RoundsEdge[]): readonly Stmt1[] {
+  const own = new Map(edges.map((e) => [e.name.name, new Set(e.own.map((b) => b.name))]))
+  const carried = new Map<string, readonly string[]>()
+  const sections = sectionsOf(body)
+  for (const s of sections)
+    if (s.kind === 'section') {
+      const { name } = s.rounds
+      checkTemporaries(
+        name,
+        own.get(name)!,
+        sections.flatMap((o) => (o === s ? [] : o.kind === 'section' ? o.body : [o])),
       )
-  checkTemporaries(body, inside)
-  const carried = new Map(
-    sectionsOf(body).flatMap((s): readonly [string, readonly string[]][] => {
-      if (s.kind !== 'section') return []
-      const own = inside.get(s.rounds.name)
-      return [[s.rounds.name, [...writtenBuffers1(s.body)].filter((b) => buffers.has(b) && !own?.has(b))]]
-    }),
-  )
+      carried.set(
+        name,
+        [...writtenBuffers1(s.body)].filter((b) => !own.get(name)!.has(b)),
+      )
+    }
   return body.map((s) => (s.kind === 'rounds' ? { ...s, carried: carried.get(s.name) ?? [] } : s))
 }
 
 /** Reports accesses from outside to buffers that are declared in rounds. */
-function checkTemporaries(body: readonly Stmt1[], inside: ReadonlyMap<string, ReadonlySet<string>>): void {
-  const sections = sectionsOf(body)
-  for (const [rounds, own] of inside)
-    for (const s of sections) {
-      if (s.kind === 'section' && s.rounds.name === rounds) continue
-      const list = s.kind === 'section' ? s.body : [s]
-      const access = [...readsIn(list), ...writersIn(list).flatMap((w) => w.targets)].find((l) =>
-        own.has(l.buffer),
-      )
-      if (access?.span)
-        report('check/rounds', access.span, {
-          message: `${access.buffer} is declared in rounds ${rounds}, and used outside of them`,
-          hint: `declare ${access.buffer} before the rounds, so that it keeps its value`,
-        })
-    }
+function checkTemporaries(rounds: string, own: ReadonlySet<string>, outside: readonly Stmt1[]): void {
+  const accesses = [...readsIn(outside), ...writersIn(outside).flatMap((w) => w.targets)]
+  const access = accesses.find((l) => own.has(l.buffer))
+  if (access?.span)
+    report('check/rounds', access.span, {
+      message: `${access.buffer} is declared in rounds ${rounds}, and used outside of them`,
+      hint: `declare ${access.buffer} before the rounds, so that it keeps its value`,
+    })
 }
-
-const edge = (m: Ast.RoundsEdge): RoundsEdge => ({
-  kind: 'rounds',
-  edge: m.edge,
-  name: m.name.name,
-  carried: [],
-})
 
 /**
  * True if every write of a buffer in rounds goes to the element of the round, so that elements of earlier rounds can be

@@ -11,11 +11,10 @@ import { report } from '../diagnostics.ts'
 /** The members of rounds before, between and after the edges. */
 export interface RoundsParts {
   readonly before: readonly Ast.Member[]
-  readonly begin: Ast.RoundsEdge
+  readonly edge: Omit<Ast.RoundsEdge, 'edge' | 'own'>
   readonly inside: readonly Ast.Member[]
   /** Run at the end of each round. */
   readonly last: readonly Ast.Member[]
-  readonly end: Ast.RoundsEdge
 }
 
 /** @param unused - Returns a name of the kernel that is not in use, the given one if possible */
@@ -50,13 +49,11 @@ export function partsOfRounds(r: Ast.Rounds, unused: (name: string) => string): 
   const next: Ast.Expr[] = counter
     ? [{ kind: 'binary', op: 'add', a: elementOf(counter), b: integer(1, r.name), span }]
     : []
-  const edge = { kind: 'rounds_edge', name: r.name, axis: r.iter?.axis ?? null, flag, counter, span } as const
   return {
     before: [...declared, ...start, ...test()],
-    begin: { ...edge, edge: 'begin' },
+    edge: { kind: 'rounds_edge', name: r.name, axis: r.iter?.axis ?? null, flag, counter, span },
     inside: inIterations(counted(r.members), () => id('update')),
     last: [...next.map((value) => nest(id('next'), [assign(elementOf(counter!), value)])), ...test()],
-    end: { ...edge, edge: 'end' },
   }
 }
 

@@ -53,7 +53,9 @@ const MOST_COMMANDS = 2 ** 16
 function flattened(parts: readonly RunPart[]): readonly Command[] | undefined {
   const total = parts.reduce((n, p) => n + (p.flag ? Infinity : p.count * p.commands.length), 0)
   if (total > MOST_COMMANDS) return undefined
-  return parts.flatMap((p) => Array.from({ length: p.count }, () => p.commands).flat())
+  return parts.flatMap(({ commands, count }) =>
+    Array.from({ length: commands.length && count }, () => commands).flat(),
+  )
 }
 
 /** Runs parts on a device, with a read of the flag before each round. Throws SptError `run/max-rounds`, and like `Device.run`. */
@@ -126,18 +128,14 @@ export function fullRun(
   memory: ReadonlyMap<string, DeviceBuffer>,
   outcome: Outcome,
 ): Run {
-  const parts = program.plan.rounds ? partsOf(program, bound, memory) : []
-  const commands = program.plan.rounds ? flattened(parts) : commandsOf(program, bound, memory)
-  if (reportedBuffers(program.plan).size === 0) return { commands, parts }
-  return {
-    commands: commands && reporting(commands, outcome),
-    parts: parts.map((p) => ({ ...p, commands: reporting(p.commands, outcome) })),
-  }
-}
-
-function reporting(commands: readonly Command[], outcome: Outcome): readonly Command[] {
-  const last = commands.findLastIndex((c) => c.kind === 'launch')
-  return commands.map((c, k) => (k === last && c.kind === 'launch' ? { ...c, outcome } : c))
+  const reports = reportedBuffers(program.plan).size > 0
+  const parts = partsOf(program, bound, memory).map((p): RunPart => {
+    const last = p.commands.findLastIndex((c) => c.kind === 'launch')
+    const report = (c: Command, k: number): Command =>
+      k === last && c.kind === 'launch' ? { ...c, outcome } : c
+    return reports ? { ...p, commands: p.commands.map(report) } : p
+  })
+  return { commands: flattened(parts), parts }
 }
 
 /** The physical grid; undefined if the launch is empty. Throws SptError `plan/grid-too-large`. */
