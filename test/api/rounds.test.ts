@@ -9,6 +9,7 @@ import { createCpuDevice } from '../../src/runtime/cpu/device.ts'
 import type { Device } from '../../src/runtime/device.ts'
 import { createNodeWebGpu } from '../../src/runtime/webgpu/node.ts'
 import { instantiate } from '../../src/web/runtime.ts'
+import { spt } from '../cli/support.ts'
 
 const text = readFileSync('examples/iterative/iterative.spt', 'utf8')
 const cpu = createCpuDevice()
@@ -152,6 +153,16 @@ describe.each(['cpu', 'webgpu'])('%s', (name) => {
     graph.free()
     expect((await prepared.get('x')).values).toEqual(expected.values)
   })
+})
+
+test('printed code marks the rounds', async () => {
+  for (const target of ['cuda', 'wgsl', 'c']) {
+    const file = 'examples/iterative/iterative.spt'
+    const { out } = await spt(['emit', file, '--kernel', 'cg', '--target', target])
+    const comments = out.split('\n').filter((l) => /^\/\/ (rounds|\}|cg_\d+\()/.test(l))
+    expect(comments.filter((l) => /^\/\/ rounds step < limit while step_while/.test(l))).toHaveLength(1)
+    expect(comments.at(-1)).toBe('// } rounds step')
+  }
 })
 
 const halving = (rounds: string) =>

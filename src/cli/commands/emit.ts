@@ -13,10 +13,11 @@ import { rejectSharedOverflowAt } from '../../backends/targets/cuda/limits.ts'
 import { type ModuleText, TARGET_NAMES, TARGETS, targetOf } from '../../backends/targets/index.ts'
 import { makeFolder } from '../../cache/disk-cache.ts'
 import { withFileErrors } from '../../io/node-files.ts'
+import { roundsText } from '../../ir/coordinates/rounds.ts'
 import { binary, type Expr } from '../../ir/expressions/expr.ts'
 import { rewriteExpr } from '../../ir/expressions/expr-tree.ts'
 import { printExpr } from '../../ir/print/print-stage2.ts'
-import type { Clear, Kernel3, Launch } from '../../ir/statements/loops.ts'
+import type { Kernel3, Launch } from '../../ir/statements/loops.ts'
 import { printPlan, writePlan } from '../../plan/write.ts'
 import { planOn } from '../../run/compile/compiled-program.ts'
 import { describedDevice } from '../../run/compile/device-limits.ts'
@@ -189,11 +190,19 @@ function withLaunchComments(modules: readonly ModuleText[], plan: Kernel3): Name
   let step = 0
   return modules.map((m) => {
     const lines: string[] = []
-    // Steps are in order; those up to the last entry of a module belong to the module.
+    // Steps are in order; those up to the last entry of a module, and the end of its rounds, belong to the module.
     for (const e of m.entries) {
-      for (; plan.steps[step]?.kind === 'clear'; step++)
-        lines.push(`// fill ${(plan.steps[step] as Clear).buffer} with zero bytes`)
-      lines.push(signature(m, e, plan.steps[step++] as Launch))
+      let s = plan.steps[step++]!
+      for (; s.kind !== 'launch'; s = plan.steps[step++]!)
+        lines.push(
+          s.kind === 'clear' ? `// fill ${s.buffer} with zero bytes` : `// ${roundsText(s, printExpr)}`,
+        )
+      lines.push(signature(m, e, s))
+      const after = plan.steps[step]
+      if (after?.kind === 'rounds' && after.edge === 'end') {
+        lines.push(`// ${roundsText(after, printExpr)}`)
+        step++
+      }
     }
     return { name: m.name, text: `${lines.join('\n')}\n${m.text}` }
   })
