@@ -187,6 +187,13 @@ test('a condition that never fails is an error after the largest number of round
   await expect(prepared.graph()).rejects.toThrow('run/rounds')
 })
 
+test('the command takes the limit', async () => {
+  const until = ['run', 'examples/iterative/iterative.spt', '--kernel', 'pagerank_until', '--size', 'n=20']
+  const { code, err } = await spt([...until, '--size', 'damping=0.5', '--size', 'eps=0', '--max-rounds', '7'])
+  expect(code).toBe(1)
+  expect(err).toMatch(/run\/max-rounds.*still holds after 7 rounds/)
+})
+
 test('an axis and a condition limit rounds together', async () => {
   const compiled = await halving('[t] as T while (r[] > 1)').build(cpu)
   const counts: unknown[] = []

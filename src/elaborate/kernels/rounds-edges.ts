@@ -123,7 +123,7 @@ export function checkRounds({ body, buffers }: Pick<Kernel1, 'body' | 'buffers'>
           if (at === undefined || !ends.every((end) => end !== undefined && end < at)) continue
           out.push({
             code: 'check/rounds-order',
-            message: `round ${rounds.name} reads an element of ${name} that a later round writes`,
+            message: `the rounds ${rounds.name} read an element of ${name} that only a later round writes`,
             ...(l.span && { span: l.span }),
             labels: targets[0]!.span ? [{ span: targets[0]!.span, text: 'written here' }] : [],
             hint: 'read elements of earlier rounds, such as `S[t - 1]`',

@@ -30,7 +30,7 @@ export const failMaxRounds = ({ name, span }: Pick<RoundsEdge, 'name' | 'span'>,
   failWith('run/max-rounds', `the condition of rounds ${name} still holds after ${most} rounds`, {
     ...(span ? { span } : {}),
     expected: 'a condition that fails after a number of rounds',
-    hint: `give the rounds an axis, which limits their number, or a larger limit: maxRounds, \`--max-rounds ${most * 10}\``,
+    hint: `give the rounds an axis with fewer coordinates, or set a larger limit: --max-rounds ${most * 10}, maxRounds in TypeScript`,
   })
 
 interface Node {
