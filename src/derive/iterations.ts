@@ -1,12 +1,12 @@
 /** Backward iterations: the summands of adjoints as statements over the domain of the statement that they come from. */
 import { accessesOf } from '../analysis/dependence/coordinate-accesses.ts'
 import { determined } from '../analysis/dependence/coordinate-injectivity.ts'
-import type { Axis } from '../ir/coordinates/axis.ts'
+import { type Axis, isDenseRoot, operandsOfAxis } from '../ir/coordinates/axis.ts'
 import type { Buffer1, Iter, Iteration, Let1 } from '../ir/coordinates/stage1.ts'
 import { define1, iteration, reduce1 } from '../ir/coordinates/stage1-tree.ts'
 import type { Names } from '../ir/expressions/bound-names.ts'
 import { cast, type Expr, type Load, variable } from '../ir/expressions/expr.ts'
-import { children, perExpr, withChildren } from '../ir/expressions/expr-tree.ts'
+import { children, perExpr, walkExpr, withChildren } from '../ir/expressions/expr-tree.ts'
 import { keyOf } from '../ir/expressions/structural-equality.ts'
 import { isFloat } from '../ir/values/dtype.ts'
 import { builtinMonoid } from '../ir/values/monoid.ts'
@@ -38,7 +38,7 @@ export function iterationsOfSummands(
 ): readonly Iteration[] {
   const groups: Group[] = []
   for (const s of summands) {
-    const iters = withKinds(s, axes)
+    const iters = withUnitStride(withKinds(s, axes), s, axes)
     const key = JSON.stringify([iters.map((x) => [x.name, x.axis, x.kind]), s.conditions.map(keyOf)])
     const group = groups.find(
       (g) => g.key === key && g.summands.every((x) => x.buffer.name !== s.buffer.name),
@@ -73,6 +73,24 @@ function withKinds({ iters, target, buffer }: Summand, axes: ReadonlyMap<string,
   return access.around.map(({ iter, coords }) =>
     coords.every((c) => by.has(c.name)) ? iter : { ...iter, kind: 'R' as const },
   )
+}
+
+/** The iterators with the one innermost that is the last index of most elements, whose accesses are then contiguous. */
+function withUnitStride(
+  iters: readonly Iter[],
+  { target, value }: Summand,
+  axes: ReadonlyMap<string, Axis>,
+): readonly Iter[] {
+  const elements = new Map<string, Load>([[keyOf(target), target]])
+  walkExpr(value, (e) => void (e.kind === 'load' && elements.set(keyOf(e), e)))
+  const count = ({ name }: Iter): number =>
+    [...elements.values()].map((l) => l.index.at(-1)).filter((e) => e?.kind === 'var' && e.name === name)
+      .length
+  const operands = iters.flatMap((x) => operandsOfAxis(axes.get(x.axis)!).flatMap(([, , axis]) => axis))
+  const movable = iters.filter((x) => isDenseRoot(axes.get(x.axis)!) && !operands.includes(x.axis))
+  const best = movable.reduce<Iter | undefined>((a, b) => (a && count(a) >= count(b) ? a : b), undefined)
+  if (!best || count(best) <= count(iters.at(-1)!)) return iters
+  return [...iters.filter((x) => x !== best), best]
 }
 
 /** The values with a `let` for each operation that they use more than once. */

@@ -114,3 +114,21 @@ test('an updated temporary has a tensor for each version', () => {
     'd_T[i, j] * cos(T_before[i, j])',
   )
 })
+
+test('the last index of most elements is the innermost iterator', () => {
+  const text = backward(
+    `kernel k(n: size, m: size, l: size) {
+      axis x = dense_fixed(n)
+      axis f = dense_fixed(m)
+      axis o = dense_fixed(l)
+      buffer X: f32[x, f] in
+      buffer W: f32[f, o] in
+      buffer Y: f32[x, o] out
+      iterate product [x, o, f] as SSR { Y[x, o] += X[x, f] * W[f, o] }
+    }`,
+    'Y',
+    ['X', 'W'],
+  )
+  expect(text).toContain('iterate product_d_X [x, f, o] as SSR { d_X[x, f] += d_Y[x, o] * W[f, o] }')
+  expect(text).toContain('iterate product_d_W [x, f, o] as RSS { d_W[f, o] += d_Y[x, o] * X[x, f] }')
+})
