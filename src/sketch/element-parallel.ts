@@ -2,6 +2,7 @@
 import type { Decisions, Plan } from './draft.ts'
 import type { BlockShape, Partition, RuleContext, Strand, StrandLoop } from './strands.ts'
 import {
+  bounds,
   chooseUnroll,
   guessLanes,
   largestUpTo,
@@ -96,10 +97,10 @@ function planGrid(
     widths,
     sums.length > 0 ? guessLanes(widths, inner, context, 16) : largestUpTo(widths, 32),
   )
-  // Inside a segment, elements are few and their start is not aligned, so there are no vectors.
+  // There are no vectors inside a segment, where elements are few and not aligned, nor of loops around segments.
   const vectors = [1, 2, 4, 8]
   const vectorLength =
-    inner.needs.size > 0
+    inner.needs.size > 0 || bounds(inner, [...middle, ...sums])
       ? 1
       : d.choose(`${name}.each`, vectors, sums.length > 0 ? guessVector(inner, widths[0]!, context) : 1)
   const rowsPerThread = inner.needs.size > 0 ? 1 : chooseRowsPerThread(strand, sums, rows, d)

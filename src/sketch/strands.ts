@@ -235,6 +235,10 @@ export function partitionLoops({ loops }: Strand): Partition | undefined {
 /** True if the trip counts of loops around a reduction depend on the data. */
 export const isRagged = (loops: readonly StrandLoop[]): boolean => loops.some((l) => l.needs.size > 0)
 
+/** True if the trip count of another loop depends on a loop, whose iterations therefore stay outside of that loop. */
+export const bounds = ({ var: v }: StrandLoop, loops: readonly StrandLoop[]): boolean =>
+  loops.some((l) => l.needs.has(v))
+
 /** Number of threads that exchange registers without barriers. */
 export const WARP = 32
 
