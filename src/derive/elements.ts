@@ -77,8 +77,7 @@ export function rangeConditions(
       isImplied(lt(c.a.a, c.b)))
   return l.index.flatMap((e, d) => {
     const axis = axes.get(of.axes[d]!)
-    // An index that is loaded is a coordinate.
-    if (!isDense(axis) || e.kind === 'load' || (e.kind === 'cast' && e.x.kind === 'load')) return []
+    if (!isDense(axis)) return []
     return [ge(e, int(0)), lt(e, axis.extent)].filter((c) => !isImplied(c))
   })
 }

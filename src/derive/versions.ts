@@ -4,13 +4,15 @@
  */
 
 import { type Write, writesOf } from '../analysis/sparsity/writes.ts'
-import { isFused } from '../ir/coordinates/axis.ts'
+import { isDenseRoot, isFused } from '../ir/coordinates/axis.ts'
 import type { Assign, Kernel1, Reduce1, Stmt1 } from '../ir/coordinates/stage1.ts'
 import { mapBodies1, mapExprs1 } from '../ir/coordinates/stage1-tree.ts'
 import type { Names } from '../ir/expressions/bound-names.ts'
 import { type Expr, type Load, load } from '../ir/expressions/expr.ts'
 import { rewriteExpr } from '../ir/expressions/expr-tree.ts'
+import { keyOf, sameExpr } from '../ir/expressions/structural-equality.ts'
 import { mapSame } from '../ir/lists.ts'
+import { extentOf } from './elements.ts'
 
 /** The kernel with a tensor for each version of outputs and temporaries. */
 export function withVersions(kernel: Kernel1, names: Names): Kernel1 {
@@ -38,7 +40,14 @@ function replaces({ stmt, conditions, iterations }: Write, t: Load, { axes, buff
       .flatMap((a) => (isFused(a) && iters.some((x) => x.axis === a.name) ? a.members : []))
       .find((m) => m === name)
   const over = buffers.find((b) => b.name === t.buffer)!.axes
-  return t.index.every((e, d) => e.kind === 'var' && axisOf(e.name) === over[d])
+  const isAll = (axis: string | undefined, of: string): boolean => {
+    const [a, b] = [axis, of].map((name) => axes.find((x) => x.name === name))
+    return a === b || (!!a && !!b && isDenseRoot(a) && isDenseRoot(b) && sameExpr(extentOf(a), extentOf(b)))
+  }
+  return (
+    new Set(t.index.map(keyOf)).size === t.index.length &&
+    t.index.every((e, d) => e.kind === 'var' && isAll(axisOf(e.name), over[d]!))
+  )
 }
 
 /** Renames a tensor in all accesses before the write of a statement. */

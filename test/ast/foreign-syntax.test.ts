@@ -38,6 +38,8 @@ test.each([
   ['if (i < 2): y[i] += 1', 'unexpected `:` ~ statements of a condition are in braces'],
   ['if (i < 2) { y[i] += 1 } elif (i < 4) { y[i] += 2 }', 'unexpected `(` ~ write `else if'],
   ['if (i is 4) { y[i] += 1 }', 'unexpected `is` ~ to compare, write `==`'],
+  ['call y = f(x)', 'unexpected `y` ~ `call` and `repeat` are members of a kernel'],
+  ['repeat 2 as l { }', 'unexpected `2` ~ `call` and `repeat` are members of a kernel'],
   ['y[i] = sum(A, axis=1)', 'unexpected `=` ~ reduce over an iterator `R`'],
   ['y[i] = sum(A[i, j])', 'there is no function sum ~ write `y[i] += x`'],
   ['y[i] = max(A[i, j])', 'max is called with 1 argument ~ to reduce, write `y[i] max= x`'],
@@ -86,4 +88,11 @@ test.each([
   ['A as bsr(8x8)', 'unexpected `8x8` ~ write one number for each parameter'],
 ])('the step %s', (text, start) => {
   expect(said(step(text))).toContain(start)
+})
+
+test.each([
+  ['call y = f(g(x, a = 2), a = 3)', 'unexpected `=` ~ a call inside a call takes buffers only'],
+  ['call y = f(g<f16>(x), a = 3)', 'unexpected `>` ~ a call inside a call takes buffers only'],
+])('the member %s', (text, start) => {
+  expect(said(KERNEL.replace('iterate', `${text} iterate`))).toContain(start)
 })

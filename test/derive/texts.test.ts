@@ -1,7 +1,10 @@
 /** Derived kernels read like kernels that a person wrote. */
 import { expect, test } from 'vitest'
 import { parseProgram } from '../../src/api/programs/program.ts'
+import { gradient } from '../../src/derive/gradient.ts'
 import { load } from '../../src/node.ts'
+import { reference } from '../../src/reference/index.ts'
+import { read } from '../elaborate/support.ts'
 
 /** The declarations of adjoints and the backward iterations, a line each. */
 function backward(
@@ -70,6 +73,21 @@ test('elements that may be out of range are written where they exist', () => {
   expect(backward(mapped('X[i - 1, j]'), 'Y', ['X'])).toContain('where (i - 1 >= 0) {')
 })
 
+test('an index that is loaded may be out of range', () => {
+  const text = backward(
+    `kernel k(n: size, m: size) {
+      ${AXES}
+      buffer G: i32[i] in
+      buffer X: f32[j] in
+      buffer Y: f32[i] out
+      iterate map [i] as S { Y[i] = sin(X[G[i]]) }
+    }`,
+    'Y',
+    ['X'],
+  )
+  expect(text).toContain('[i] as R where (G[i] >= 0 and G[i] < m) { d_X[G[i]] += d_Y[i] * cos(X[G[i]]) }')
+})
+
 test('a maximum passes its gradient to the first of the greatest', () => {
   const text = backward(
     `kernel k(n: size, m: size) {
@@ -131,4 +149,31 @@ test('the last index of most elements is the innermost iterator', () => {
   )
   expect(text).toContain('iterate product_d_X [x, f, o] as SSR { d_X[x, f] += d_Y[x, o] * W[f, o] }')
   expect(text).toContain('iterate product_d_W [x, f, o] as RSS { d_W[f, o] += d_Y[x, o] * X[x, f] }')
+})
+
+test('a temporary that a callee updates in place has a tensor for each version', () => {
+  const text = `kernel update(n: size, m: size) {
+    ${AXES}
+    buffer U: f32[i, j] in
+    buffer H: f32[i, j] inout
+    iterate add [i, j] as SS { H[i, j] = H[i, j] * sin(U[i, j]) }
+  }
+  kernel k(n: size, m: size) {
+    axis r = dense_fixed(n)
+    axis p = dense_fixed(m)
+    axis q = dense_fixed(m)
+    buffer U: f32[r, q] in
+    buffer X: f32[r, p] in
+    buffer H: f32[r, p] local
+    buffer loss: f32[] out
+    iterate start [r, p] as SS { H[r, p] = X[r, p] }
+    repeat 2 as l { call update(U, H) }
+    iterate total [r, p] as RR { loss[] += H[r, p] }
+  }`
+  const k = read(text).kernels.get('k')!
+  const derived = gradient(k, { name: 'g', by: { name: 'loss' }, wrt: [{ name: 'U' }] })
+  const inputs = { params: { n: 1, m: 2 }, buffers: { U: [0.5, 1], X: [3, -1] } }
+  const { d_U } = reference(derived, inputs).buffers
+  const expected = [3 * Math.sin(1), -1 * Math.sin(2)]
+  for (const [e, v] of [...d_U!.values].entries()) expect(v).toBeCloseTo(expected[e]!, 5)
 })

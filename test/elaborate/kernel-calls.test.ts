@@ -179,3 +179,21 @@ test('nested copies have a limit', () => {
   expect(steps(50)).toBe(2000)
   expect(() => steps(400)).toThrow('check/too-many-members')
 })
+
+test('scalar arguments have the types of the parameters', () => {
+  const k = kernelOf(`kernel k(n: size) {
+    axis i = dense_fixed(n)
+    buffer X: f32[i] in
+    buffer Y: f32[i] out
+    call Y = add(X, a = n, c = 7)
+    repeat 2 as l { call Y = add(Y, a = l, c = -1) }
+  }
+  kernel add(n: size, a: f32, c: i32) {
+    axis i = dense_fixed(n)
+    buffer A: f32[i] in
+    buffer B: f32[i] out
+    iterate sum [i] as S { B[i] = A[i] + a / 2 + f32(c / 2) }
+  }`)
+  const { Y } = reference(k, { params: { n: 3 }, buffers: { X: [1, 2, 3] } }).buffers
+  expect([...Y!.values]).toEqual([1, 2, 3].map((x) => x + 3 / 2 + 3 + 1 / 2 - 1 + 2 / 2 - 1))
+})

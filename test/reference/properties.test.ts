@@ -5,7 +5,7 @@ import { print1 } from '../../src/ir/print/print-stage1.ts'
 import { rounding } from '../../src/ir/values/half.ts'
 import type { BinaryOp } from '../../src/ir/values/math.ts'
 import { isExactProduct, last, roundedError } from '../../src/reference/error.ts'
-import { binary } from '../../src/reference/evaluation/bounded-operators.ts'
+import { binary, FUNCTION_ERRORS } from '../../src/reference/evaluation/bounded-operators.ts'
 import { type RefOutputs, reference } from '../../src/reference/index.ts'
 import type { Thunk } from '../../src/reference/tensors/cells.ts'
 import { verify1 } from '../../src/verifiers/stage1.ts'
@@ -217,4 +217,25 @@ test('a name for a rounded value has the error of the value', () => {
     ).buffers.Y!.errors![0]
   expect(error('let t = X[i] * 0.1 Y[i] = t * t')).toBe(error('Y[i] = (X[i] * 0.1) * (X[i] * 0.1)'))
   expect(error('let t = X[i] + X[i] Y[i] = t')).toBe(error('Y[i] = X[i] + X[i]'))
+})
+
+test('powers with exact integers as exponents have bounds at every base', () => {
+  const base = fc.double({ min: -3, max: 3, noNaN: true })
+  fc.assert(
+    fc.property(
+      base,
+      fc.double({ min: 0, max: 0.5, noNaN: true }),
+      fc.integer({ min: -3, max: 4 }),
+      (x, ex, y) => {
+        if (y < 0 && Math.abs(x) < 2 * ex + 0.1) return
+        const { propagation } = FUNCTION_ERRORS.pow
+        if (typeof propagation !== 'function') throw new Error('pow has its own propagation')
+        const bound = propagation(x, ex, y, 0, x ** y)
+        expect(bound).toBeLessThan(Number.POSITIVE_INFINITY)
+        for (const other of [x - ex, x + ex])
+          expect(Math.abs(other ** y - x ** y)).toBeLessThanOrEqual(bound * (1 + 1e-9) + 1e-12)
+      },
+    ),
+    { numRuns: runs(40) },
+  )
 })

@@ -22,6 +22,9 @@ const inTop = (p: ErrorLocation): boolean => p.expected.some((e) => e.startsWith
 /** A word begins a statement, so only the index of an element is possible after it. */
 const opensElement = (p: ErrorLocation): boolean => p.expected.includes('`[`')
 
+/** After `call f(g(X, a`, `call f(g<f16`: the name of an argument, or a type, of a call inside a call. */
+const IN_NESTED_CALL = /\bcall\b[^;{}()]*\([^;{}]*\w(\([^()]*\b\w+|<\s*\w+)$/
+
 /** The first rule that holds gives the hint. */
 const HINTS: readonly Hint[] = [
   {
@@ -47,6 +50,10 @@ const HINTS: readonly Hint[] = [
   {
     when: (p) => /\breturn$/.test(p.before) && opensElement(p),
     text: 'results are assigned to outputs: `y[i] = …`',
+  },
+  {
+    when: (p) => /\b(call|repeat)$/.test(p.before) && opensElement(p),
+    text: '`call` and `repeat` are members of a kernel: write them next to the iterations, not inside of one',
   },
   {
     when: (p) => /\b(elif|elsif|elseif)$/.test(p.before) && opensElement(p),
@@ -184,6 +191,10 @@ const HINTS: readonly Hint[] = [
   {
     when: (p) => p.found === '=' && /\b(use|as|part)\s+[\w.]+\s*\([^()]*\b\w+\s*$/.test(p.before),
     text: 'arguments are given in the order of the parameters, without their names: `(3)`',
+  },
+  {
+    when: (p) => /^[=>]$/.test(p.found) && IN_NESTED_CALL.test(p.before),
+    text: 'a call inside a call takes buffers only: write it in a line of its own, `call T = f(X, a = 2)`',
   },
   {
     when: (p) => p.found === '=' && p.expected.includes('an operator'),

@@ -1,6 +1,9 @@
 /** Arguments of calls of kernels: inputs in order or by name, sizes and scalars by name, outputs on the left. */
 import type * as Ast from '../../ast/nodes/nodes.ts'
+import { walkSyntax } from '../../ast/nodes/walk.ts'
 import { quantity } from '../../ast/parse/checks.ts'
+import { printExpr } from '../../ast/print/print.ts'
+import { type Dtype, isDtype, isFloat } from '../../ir/values/dtype.ts'
 import { errorCount, report } from '../diagnostics.ts'
 
 /** A buffer of the callee, and the name that a call passes. */
@@ -20,9 +23,46 @@ export interface Arguments {
 export const inputsOf = ({ members }: Ast.Kernel): readonly Ast.BufferDecl[] =>
   members.filter((m) => m.kind === 'buffer').filter((b) => b.role.name === 'in' || b.role.name === 'inout')
 
+/** A scalar argument in the type of the parameter. Reports elements of tensors, and types that lose values. */
+function scalarArgument(
+  value: Ast.Expr,
+  { name, type }: Ast.Param,
+  caller: readonly Ast.Param[],
+): Ast.Expr | null {
+  const isInteger = !isFloat(type.name as Dtype)
+  const typeOf = (x: Ast.Expr): string | undefined =>
+    x.kind === 'name' ? caller.find((p) => p.name.name === x.name)?.type.name : undefined
+  let problem: string | undefined
+  walkSyntax(value, (node) => {
+    const x = node as Ast.Expr
+    const own = typeOf(x)
+    if (x.kind === 'access') problem ??= `an element of ${x.buffer.name}`
+    else if (isInteger && x.kind === 'number' && (x.float || !Number.isInteger(x.value)))
+      problem ??= `the fraction ${printExpr(x)}`
+    else if (
+      own &&
+      own !== 'size' &&
+      own !== type.name &&
+      (isInteger ? isFloat(own as Dtype) : own === 'f64')
+    )
+      problem ??= `${printExpr(x)}, which is ${own}`
+  })
+  const isConverted = value.kind === 'call' && isDtype(value.fn.name)
+  if (problem !== undefined && !(isConverted && !problem.startsWith('an element')))
+    return report('check/call', value.span, {
+      message: `${name.name} is ${type.name}, and the argument has ${problem}`,
+      labels: [{ span: type.span, text: `${name.name} is declared here` }],
+      expected: `an expression over sizes and scalars of type ${type.name}`,
+    })
+  if (value.kind === 'call' ? value.fn.name === type.name : typeOf(value) === type.name) return value
+  if (value.kind === 'number' && !isInteger) return { ...value, float: true }
+  return { kind: 'call', fn: { name: type.name, span: value.span }, args: [value], span: value.span }
+}
+
 /** The arguments by parameter of the callee, or null after reported errors. */
 export function argumentsOf(
   callee: Ast.Kernel,
+  caller: readonly Ast.Param[],
   { args, results, span }: Pick<Ast.KernelCall, 'args' | 'results' | 'span'>,
 ): Arguments | null {
   const before = errorCount()
@@ -48,8 +88,10 @@ export function argumentsOf(
           ? `${own.name.name} of kernel ${kernel} is a buffer`
           : null
     if (message) report('check/call', span, { message, ...declaredAt, expected: form })
-    else if (param) values.set(param.name.name, value)
-    else inputs.push({ own: own!, at: value as Ast.Name })
+    else if (param) {
+      const own = param.type.name === 'size' ? value : scalarArgument(value, param, caller)
+      if (own) values.set(param.name.name, own)
+    } else inputs.push({ own: own!, at: value as Ast.Name })
   }
   const missing = ins.filter((b) => !inputs.some((x) => x.own === b))
   if (errorCount() === before && missing.length > 0)

@@ -63,10 +63,13 @@ export const FUNCTION_ERRORS: Readonly<Record<MathFn, ErrorRow>> = {
   ceil: INTEGER_ROW,
   round: INTEGER_ROW,
   pow: {
+    // Integer powers are polynomials, also of negative numbers, or their reciprocals.
     propagation: (x, ex, y, ey, v) =>
-      x > 2 * ex
-        ? 2 * Math.abs(v) * ((Math.abs(y) * ex) / x + Math.abs(Math.log(x)) * ey)
-        : Number.POSITIVE_INFINITY,
+      ey === 0 && Number.isInteger(y) && (y >= 0 || Math.abs(x) > ex)
+        ? y && Math.abs(y) * (Math.abs(x) + (y < 0 ? -ex : ex)) ** (y - 1) * ex
+        : x > 2 * ex
+          ? 2 * Math.abs(v) * ((Math.abs(y) * ex) / x + Math.abs(Math.log(x)) * ey)
+          : Number.POSITIVE_INFINITY,
     // WGSL computes exp2(y * log2(x)), and log2 has an absolute error of 2^-21 between 0.5 and 2.
     deviceError: (x, y, v) => [
       20 + 8 * Math.abs(y * Math.log2(Math.abs(x) || 1)),
