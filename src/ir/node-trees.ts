@@ -34,9 +34,12 @@ export function nodesOnce(): (key: string, value: unknown) => unknown {
     if (key === 'span') return undefined
     if (typeof value === 'number' && (!Number.isFinite(value) || Object.is(value, -0)))
       return Object.is(value, -0) ? '-0' : String(value)
-    if (typeof value !== 'object' || value === null) return value
+    if (typeof value !== 'object' || value === null || isLeaf(value)) return value
     const node = nodes.get(value)
     if (node === undefined) nodes.set(value, nodes.size)
     return node ?? value
   }
 }
+
+/** True for a constant or a variable, of which a tree may hold equal nodes. */
+const isLeaf = (value: object): boolean => 'kind' in value && (value.kind === 'const' || value.kind === 'var')

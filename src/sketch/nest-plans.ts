@@ -15,6 +15,7 @@ import {
 } from '../schedule/state/isomorphic-nests.ts'
 import { Decisions, Draft, type PartialPoint, type Plan, type Schedulable } from './draft.ts'
 import { chooseEpilogues, producersOf } from './epilogues.ts'
+import { readsIn } from './fusion.ts'
 import { type BlockShape, type NestShape, nestShapes, type RuleContext } from './strands.ts'
 
 /** A rule that applies to a nest, ready to choose values. */
@@ -100,12 +101,14 @@ export function planNests(
     const key = JSON.stringify([p.rule, p.shape, p.epilogues.length, p.values, group.key])
     return memo<Outcome>(key, () => stepsOn(group, p, draft.kernel.compilation.kernel))
   }
+  const guessed = (nest: NestShape, rule: string, epilogue?: NestShape): Choices => {
+    const shape = { name: nest.prefix, isMixed: false }
+    return { nest, rule, shape, epilogues: epilogue ? [epilogue.name] : [] }
+  }
   // Identical nests share the trial; a step that other nests affect may still be rejected when the plans are applied.
   const rejectionOf = (nest: NestShape, rule: string, epilogue?: NestShape): SptError | null =>
     memo([rule, nest.key, ...(epilogue ? [epilogue.key] : [])].join('\n'), (draft) => {
-      const shape = { name: nest.prefix, isMixed: false }
-      const choices = { nest, rule, shape, epilogues: epilogue ? [epilogue.name] : [] }
-      const p = planOf(choices, new Decisions(null))
+      const p = planOf(guessed(nest, rule, epilogue), new Decisions(null))
       const group = groupOf(p, kernel)
       const outcome = group && outcomeOf(draft, p, group)
       if (outcome) return outcome instanceof SptError ? outcome : null
@@ -126,6 +129,22 @@ export function planNests(
     return rule?.holds === true && !rejectionOf(producer, rule.name, epilogue)
   })
   for (const nest of producers.keys()) if (!destinations.has(nest.name)) select(nest)
+  const isMergeable = (run: readonly NestShape[]): boolean => {
+    const rule = selection.get(run[0]!)!.name
+    const key = ['merge', run.length, rule, run[0]!.key].join('\n')
+    return !memo(key, (draft) =>
+      draft.rejection(() => {
+        for (const nest of run) scheduleNest(draft, planOf(guessed(nest, rule), new Decisions(null)))
+        draft.step({ kind: 'merge', nests: run.map((n) => n.name) })
+      }),
+    )
+  }
+  const targets = new Set(destinations.values())
+  const runs = context.threads > 1 ? independentRuns(nests, kernel) : []
+  const mergedRuns = runs
+    .filter((run) => run.every((n) => selection.has(n) && !targets.has(n.name)) && isMergeable(run))
+    .filter((run) => d.form(`${run[0]!.prefix}.launches`, ['merged', 'apart']) === 'merged')
+    .map((run) => run.map((n) => n.name))
   const merges = context.threads > 1 ? chooseMerges(selection, kernel.disjointWrites ?? [], d) : []
   const epiloguesOf = groupBy(destinations.keys(), (name) => destinations.get(name)!)
   const plans = [...selection].map(([nest, { name: rule }]): NestPlan => {
@@ -159,7 +178,8 @@ export function planNests(
           draft.kernel = draft.kernel.repeated!((state) => repeatSteps(state, group, outcome))
         else attempt([p.nest.name, ...p.epilogues], () => scheduleNest(draft, p))
       }
-      for (const group of merges) attempt([], () => draft.step({ kind: 'merge', nests: group }))
+      for (const group of [...merges, ...mergedRuns])
+        attempt([], () => draft.step({ kind: 'merge', nests: group }))
     },
   }
 }
@@ -185,6 +205,28 @@ function scheduleNest<K extends Schedulable<K>>(
   const at = arranged.completeAt === undefined ? nest.top : { var: arranged.completeAt }
   for (const epilogue of epilogues) draft.step({ kind: 'compute_at', nest: epilogue, at })
   arranged.finish(draft)
+}
+
+/** Runs of consecutive nests that are identical up to names, and of which none uses what another writes. */
+function independentRuns(nests: readonly NestShape[], kernel: Kernel2): readonly (readonly NestShape[])[] {
+  const runs: NestShape[][] = []
+  const written = new Set<string>()
+  const read = new Set<string>()
+  for (const nest of nests) {
+    const run = runs.at(-1)
+    const writes = nest.strands.flatMap((s) => s.buffers)
+    const reads = [...readsIn(nest, kernel)]
+    const meets = [...reads, ...writes].some((b) => written.has(b)) || writes.some((b) => read.has(b))
+    if (run && run[0]?.key === nest.key && !meets) run.push(nest)
+    else {
+      runs.push([nest])
+      written.clear()
+      read.clear()
+    }
+    for (const b of writes) written.add(b)
+    for (const b of reads) read.add(b)
+  }
+  return runs.filter((r) => r.length > 1)
 }
 
 /** Copies of an iteration over several parts that become one launch, the remainder part first. */

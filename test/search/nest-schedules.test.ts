@@ -224,3 +224,28 @@ kernel model(n: size, d: size) {
     { numRuns: runs(4) },
   )
 })
+
+test('independent identical products are one launch, whose branches share arrays in WGSL', async () => {
+  const kernel = (
+    await load(`kernel projections(n: size, d: size) {
+  axis t = dense_fixed(n)
+  axis k = dense_fixed(d)
+  axis o = dense_fixed(d)
+  buffer X: f32[t, k] in
+${numbered(3, (k) => `  buffer W${k}: f32[k, o] in\n  buffer Y${k}: f32[t, o] out`)}
+${numbered(3, (k) => `  iterate product${k} [t, o, k] as SSR { Y${k}[t, o] += X[t, k] * W${k}[k, o] }`)}
+}`)
+  ).kernel()
+  const sizes = { n: 256, d: 128 }
+  const [module, ...others] = kernel.autoSchedule('webgpu', sizes).emit('wgsl')
+  expect(others).toEqual([])
+  expect(module!.text.match(/var<workgroup>/g)).toHaveLength(2)
+  expect(kernel.autoSchedule('cuda', sizes).emit('cuda')[0]!.entries).toHaveLength(1)
+  const built = await kernel.build(gpu, { sizes })
+  const binding = await built.bind(sizes, { seed: 2 })
+  const { ok, problems } = await binding.verify()
+  expect(problems).toEqual([])
+  expect(ok).toBe(true)
+  binding.free()
+  built.release()
+})

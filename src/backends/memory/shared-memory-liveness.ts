@@ -8,7 +8,9 @@
  * "Async proxy"), so its target never reuses memory that threads stored to before.
  */
 import { failWith } from '../../ast/diagnostics/diagnostic.ts'
-import { reuseIfSame } from '../../ir/lists.ts'
+import { mapSame, reuseIfSame } from '../../ir/lists.ts'
+import { memoize } from '../../ir/memoize.ts'
+import { renamed } from '../../ir/node-trees.ts'
 import { accessesOf } from '../../ir/statements/accesses.ts'
 import { isUniformCondition } from '../../ir/statements/clone-loops.ts'
 import { allocations } from '../../ir/statements/definitions.ts'
@@ -178,14 +180,38 @@ function placeBuffer(b: Buffer, placed: readonly Placement[], use: Use): Placeme
   return { name: b.name, offset, end: offset + bytes, ...use }
 }
 
+/**
+ * The launch in which arrays of equal type and length in branches that exclude each other are one array, as in merged loop nests: for targets
+ * that declare each array on its own. Branches inside of loops do not exclude each other.
+ */
+export const shareAcrossBranches = memoize((launch: Launch): Launch => {
+  const visit = (body: Body): Body =>
+    mapSame(body, (s) => {
+      if (!isUniformCondition(s) || s.else.length === 0) return s
+      const [then, otherwise] = [visit(s.then), visit(s.else)]
+      const free = [...sharedBuffers(then)]
+      const names = sharedBuffers(otherwise).flatMap((b) => {
+        const at = free.findIndex((f) => f.dtype === b.dtype && bytesOf(f) === bytesOf(b))
+        return at < 0 ? [] : [[b.name, free.splice(at, 1)[0]!.name] as const]
+      })
+      const nameOf = new Map(names)
+      return withBodies(s, [then, renamed(otherwise, (text) => nameOf.get(text) ?? text)])
+    })
+  const body = visit(launch.body)
+  return body === launch.body ? launch : Object.freeze({ ...launch, body })
+})
+
 // Rejects launches that exceed shared memory, both for an open device and for a compilation target.
 
-/** Shared-memory arrays of a launch with their sizes in bytes. */
+/** Shared-memory arrays of a launch with their sizes in bytes, for a target that declares each on its own. */
 export const sharedArrays = (
-  { body }: Pick<Launch, 'body'>,
+  launch: Launch,
   elementBytes: (b: Buffer) => number,
 ): readonly { readonly name: string; readonly bytes: number }[] =>
-  sharedBuffers(body).map((b) => ({ name: b.name, bytes: lengthOf(b) * elementBytes(b) }))
+  sharedBuffers(shareAcrossBranches(launch).body).map((b) => ({
+    name: b.name,
+    bytes: lengthOf(b) * elementBytes(b),
+  }))
 
 /** Checks a launch against a limit. `holder`: subject of the message, such as a device. @throws SptError `plan/shared-too-large` */
 export function rejectSharedOverflow(

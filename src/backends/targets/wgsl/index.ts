@@ -5,6 +5,7 @@ import type { Kernel3 } from '../../../ir/statements/loops.ts'
 import { computeType } from '../../../ir/values/dtype.ts'
 import { BLOCK_INDICES, blockDecode, isMultiDimensional, operand } from '../../grid-folding.ts'
 import { argsOf, type LaunchUse, launchUses } from '../../launch-uses.ts'
+import { shareAcrossBranches } from '../../memory/shared-memory-liveness.ts'
 import type { PrintedModule } from '../../module.ts'
 import { capabilitiesOf } from '../../print/instr-calls.ts'
 import { lengthOf, printerOf } from '../../print/printer.ts'
@@ -28,7 +29,7 @@ const UNIFORMITY: Readonly<Record<string, string>> = {
  * 0 … n-1 of group 0 in the order of the entry's arguments. Scalars share one uniform block, the next binding.
  */
 function wgslModule(plan: Kernel3, use: LaunchUse, target: Wgsl): PrintedModule {
-  const { launch } = use
+  const launch = shareAcrossBranches(use.launch)
   const helpers: Helpers = new Map()
   const mangler = new Mangler(reserved())
   const entry = mangler.unique(launch.name)
@@ -57,9 +58,9 @@ function wgslModule(plan: Kernel3, use: LaunchUse, target: Wgsl): PrintedModule 
           `struct Params {\n${use.scalars.map((p) => `  ${fields.get(p.name)}: ${p.dtype === 'bool' ? 'u32' : target.type(computeType(p.dtype))},`).join('\n')}\n}`,
           `@group(0) @binding(${use.buffers.length}) var<uniform> params: Params;`,
         ]
-  const shared = printer.shared.map((b) => {
-    const ref = printer.refOf(b.name)
-    return `var<workgroup> ${ref.name}: ${target.elements.arrayType(ref, lengthOf(b))};`
+  const shared = [...new Set(printer.shared.map((b) => b.name))].map((name) => {
+    const ref = printer.refOf(name)
+    return `var<workgroup> ${ref.name}: ${target.elements.arrayType(ref, lengthOf(ref.buffer))};`
   })
   const print = (e: Expr): string => printer.expr(e)
   const extents = launch.grid.filter((e) => !isOne(e))
