@@ -72,6 +72,12 @@ export function checkRequest(kernel: Kernel1, request: GradientRequest): void {
         message: `${x.name} is updated by ${kernel.name}`,
         hint: 'derive a kernel without the update, and update in a kernel of its own',
       })
+  for (const x of stopping)
+    if (wrt.some((y) => y.name === x.name))
+      failAt('derive/independent', x.span ?? span, {
+        message: `${x.name} is requested, and is a constant by stopping (${x.name})`,
+        hint: `remove ${x.name} from one of both lists`,
+      })
   const repeated = wrt.find((x, k) => wrt.findIndex((y) => y.name === x.name) < k)
   if (repeated || wrt.length === 0)
     failAt('derive/unknown-tensor', repeated?.span ?? span, {
