@@ -567,7 +567,7 @@ describe('spt emit', () => {
       `kernel two(n: size) {
   axis i = dense_fixed(n)
   buffer A: f32[i] in
-  buffer T: f32[i] local
+  buffer T: f32[i] out
   buffer C: f32[i] out
   iterate first [i] as S { T[i] = A[i] + 1 }
   iterate second [i] as S { C[i] = T[i] * 2 }

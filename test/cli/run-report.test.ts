@@ -8,7 +8,7 @@ import { coords } from '../../src/node.ts'
 import type { TuneProgress } from '../../src/search/tune/index.ts'
 
 test('alternatives to the selected schedule are listed with --verbose only', () => {
-  const form = (text: string, milliseconds: number) => ({ text, milliseconds, costModel: null })
+  const form = (text: string, milliseconds: number) => ({ text, milliseconds, costModel: null, plain: [] })
   const report = {
     kernel: 'k',
     device: 'cpu',

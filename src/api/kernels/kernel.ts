@@ -22,14 +22,7 @@ import { kindOf, type SelectionContext } from '../dispatch/device-facts.ts'
 import { type DispatchCall, dispatchCall, type Selection } from '../dispatch/dispatch-conditions.ts'
 import type { Dispatch } from '../dispatch/schedules.ts'
 import { Selector } from '../dispatch/selector.ts'
-import {
-  checkDevice,
-  checkSizes,
-  expectArgument,
-  expectEach,
-  expectName,
-  nameText,
-} from '../inputs/argument-checks.ts'
+import { checkDevice, checkSizes, expectArgument, expectName, nameText } from '../inputs/argument-checks.ts'
 import { declaredOf, type RunInputs, valuesIn } from '../inputs/bound-inputs.ts'
 import { type Inputs, namedInputs, type SelectionOptions } from '../inputs/flat-inputs.ts'
 import { formatInputsFor } from '../inputs/format-input-binding.ts'

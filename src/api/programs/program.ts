@@ -1,6 +1,6 @@
 /** Programs: elaborated `.spt` sources. */
 
-import { failAs, type Source, withSources } from '../../ast/diagnostics/diagnostic.ts'
+import { failAs, withSources } from '../../ast/diagnostics/diagnostic.ts'
 import { rejectInstructionTexts, type Shipped } from '../../ast/imports/instruction-texts.ts'
 import type { Program as Parsed } from '../../ast/imports/linked-program.ts'
 import type { Entry, Trees } from '../../ast/imports/resolve-imports.ts'
