@@ -53,6 +53,7 @@ const INTERNAL = new Set([
   'invoke',
   'call',
   'apply',
+  'repeated',
   'code',
   'surroundings',
   'onCoordinates',

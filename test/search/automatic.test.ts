@@ -122,8 +122,8 @@ test('the data select the variant: a long row is distributed, uniform rows are n
 test('scalars are not sizes, scheduled kernels are unchanged, and mismatched data are rejected', async () => {
   const kernel = await kernelOf('scaled')
   const A = matrix(300, 200, 4, 4)
-  expect(traceOf(kernel.autoSchedule('cuda', { d: 8, by: 2 }, { A }))).toContain('require d % 4 == 0')
-  const predict = predictor(kernel, { inputs: { tensors: { A }, params: { d: 8, by: 2 } } })
+  expect(traceOf(kernel.autoSchedule('cuda', { d: 32, by: 2 }, { A }))).toContain('require d % 4 == 0')
+  const predict = predictor(kernel, { inputs: { tensors: { A }, params: { d: 32, by: 2 } } })
   expect(predict(kernel.parallel()).milliseconds).toBeGreaterThan(0)
   const own = (await kernelOf('rows')).unroll('f', 4)
   expect(own.autoSchedule('cuda', { d: 8 }, { A })).toBe(own)
