@@ -9,8 +9,8 @@ import { divides, requireMultiple } from './strands.ts'
 /** Contiguous elements of a square's side: one access of 16 bytes of f32. */
 const RUN = 4
 
-/** Minimum length of a sum of constant length for slices in shared memory. */
-const MIN_CHUNK = 128
+/** Minimum length of a sum of constant length that is worth slices in shared memory. */
+const MIN_CONSTANT_SUM = 128
 
 interface Operand {
   readonly buffer: string
@@ -31,8 +31,8 @@ export function reusedOperands(
   if (!inner || !sum || sums.length > 1 || middle.length > 0) return []
   // A copy to shared memory would load conditional accesses unconditionally.
   if (strand.isConditional) return []
-  // A chunk of a sum is as long in all blocks, but the last one may end early.
-  const isChunk = (sum.constant ?? 0) >= MIN_CHUNK && [...sum.needs].every((v) => v === lead?.var)
+  // All chunks of a sum have the same length, but the last chunk may end early.
+  const isChunk = (sum.constant ?? 0) >= MIN_CONSTANT_SUM && [...sum.needs].every((v) => v === lead?.var)
   if (!isFree(outer) || !isFree(inner) || !(isFree(sum) || (isChunk && sum.extentNeeds.size === 0))) return []
   if (inner.role !== 'contiguous' || outer.reduce) return []
   const operands = new Map<string, Operand>()
@@ -112,7 +112,7 @@ export function planDenseTiles(
   }
 }
 
-/** The default side of a tile: not longer than twice what there is to compute. */
+/** The default side of a tile: `side`, or the next power of two of a known smaller extent; at least 32. */
 function guessTile({ size }: StrandLoop, side: number, { sizes }: RuleContext): number {
   const extent = (size === null ? undefined : sizes.get(size)) ?? side
   return Math.max(32, Math.min(side, 2 ** Math.ceil(Math.log2(Math.max(1, extent)))))

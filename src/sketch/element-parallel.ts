@@ -97,7 +97,7 @@ function planGrid(
     widths,
     sums.length > 0 ? guessLanes(widths, inner, context, 16) : largestUpTo(widths, 32),
   )
-  // There are no vectors inside a segment, where elements are few and not aligned, nor of loops around segments.
+  // Vectors need aligned elements, which segments do not have, and a loop that does not bound a segment inside of the loop.
   const vectors = [1, 2, 4, 8]
   const vectorLength =
     inner.needs.size > 0 || bounds(inner, [...middle, ...sums])

@@ -57,7 +57,7 @@ export function statementVerifier(
           break
         case 'rounds':
           check(outer.open.size === 0, `rounds ${s.name} are in an iteration`)
-          for (const b of readByEdge(s)) check(buffers.has(b), `${b} of rounds ${s.name} is no buffer`)
+          for (const b of readByEdge(s)) check(buffers.has(b), `${b} of rounds ${s.name} is not a buffer`)
           break
         default:
           unreachable(s)
