@@ -16,6 +16,7 @@ const COMMANDS: Readonly<Record<string, () => Promise<CommandSpec>>> = {
   show: async () => (await import('./commands/show.ts')).show,
   emit: async () => (await import('./commands/emit.ts')).emit,
   explain: async () => (await import('./commands/explain.ts')).explain,
+  rules: async () => (await import('./commands/rules.ts')).rules,
   format: async () => (await import('./commands/format.ts')).format,
   prune: async () => (await import('./commands/prune.ts')).prune,
   doctor: async () => (await import('./commands/doctor.ts')).doctor,

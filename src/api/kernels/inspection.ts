@@ -54,7 +54,7 @@ export class Inspection<K> extends ErrorSources {
   }
 
   /**
-   * Formats that gather the nonzeros of a dense input along each permutable dimension (PIT micro-tiles).
+   * Formats that gather the nonzeros of dense inputs, and of temporaries with run-time zeros, along each permutable dimension (PIT micro-tiles).
    * @param tile - Extents of the dense tile by name of an axis; default 32
    */
   microTiles(tile: Readonly<Record<string, number>> = {}): readonly MicroTile[] {

@@ -4,6 +4,7 @@
  */
 import type { PermutableDimension } from '../../analysis/permutations/permutable-dimensions.ts'
 import { permutableDimensions } from '../../analysis/permutations/permutable-dimensions.ts'
+import { dynamicTemporaries } from '../../analysis/sparsity/run-time-zeros.ts'
 import { resultOrError, SptError } from '../../ast/diagnostics/diagnostic.ts'
 import { appliedName } from '../../ast/print/message-text.ts'
 import { elaborate } from '../../elaborate/index.ts'
@@ -52,7 +53,7 @@ interface Tried {
 const USUAL_EXTENT = 32
 const MOST = 65_536
 
-/** Returns the rules for dense inputs, along the permutable dimensions of the whole kernel. Throws SptError `api/argument`. */
+/** Returns the rules for dense inputs, and for temporaries with elements that depend on data to be zero, along the permutable dimensions of the whole kernel. Throws SptError `api/argument`. */
 export function microTiles(kernel: Tried, given: Readonly<Record<string, number>>): readonly MicroTile[] {
   const { source } = kernel
   const { kernel: all, iterations } = permutableDimensions(source)
@@ -77,8 +78,10 @@ export function microTiles(kernel: Tried, given: Readonly<Record<string, number>
     return Object.freeze(Object.fromEntries(met.flat().flatMap(named)))
   }
   const axes = new Map(source.axes.map((a) => [a.name, a]))
+  const temporaries = dynamicTemporaries(source)
   return source.buffers.flatMap((b) => {
-    if (b.role !== 'in' || !b.axes.every((a) => isDenseRoot(axes.get(a)!))) return []
+    const isDynamic = b.role === 'in' || temporaries.has(b.name)
+    if (!isDynamic || !b.axes.every((a) => isDenseRoot(axes.get(a)!))) return []
     const dims = all.filter((d) => d.tensor === b.name)
     const extents = dims.map(extentOf)
     return dims.flatMap((dimension, p) => {
