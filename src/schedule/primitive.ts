@@ -6,7 +6,6 @@ import type { StepSyntax } from '../ast/nodes/step-syntax.ts'
 import type { Kernel1 } from '../ir/coordinates/stage1.ts'
 import type { Buffer, DisjointWrites, Fact, For } from '../ir/statements/loops.ts'
 import type { Body } from '../ir/statements/tree.ts'
-import type { LoopRef } from './names/kernel-names.ts'
 import type { Consumed, Context } from './state/context.ts'
 import { type Forms, type GivenOf, type StepOf, syntaxOf, type Takes } from './steps/arguments.ts'
 
@@ -40,12 +39,6 @@ export interface Example {
   readonly steps: string
 }
 
-/**
- * Returns all loops that the step names, if the step reads and changes a single loop nest: they identify the loop nest
- * and, with the other fields, the step. Returns null if the step may act elsewhere.
- */
-type Within<S> = (cx: Context, step: S) => readonly LoopRef[] | null
-
 /** A step in text, in TypeScript and in JSON. `S` is the step as data, `A` the arguments of its method. */
 export interface Declared<S, A extends readonly unknown[]> extends StepSyntax {
   /** A call of the method, for messages about its arguments. */
@@ -63,7 +56,6 @@ export interface Applied<S, On, Result> {
    * change the results of the kernel.
    */
   readonly apply: (on: On, step: S) => Result
-  readonly within?: Within<S>
   /** True if the step is about sizes only, so that steps on coordinates may follow. */
   readonly ofSizes?: true
   readonly example: Example

@@ -31,7 +31,14 @@ export function writtenIn(kernel: Kernel2, loop: For, space = spaceIn(kernel, lo
   return [...written].map((buffer) => {
     const accesses = all.filter((a) => a.buffer === buffer)
     const moving = accesses.some((a) => a.index.some((e) => readsSome(e, written)))
-    return { buffer, accesses, moving, disjoint: !moving && sameBlock(accesses, loop.var, space) }
+    return {
+      buffer,
+      accesses,
+      moving,
+      get disjoint() {
+        return !moving && sameBlock(accesses, loop.var, space)
+      },
+    }
   })
 }
 

@@ -89,10 +89,9 @@ export function iterationsOf(kernel: Kernel2, loop: For): IterationFacts {
   if (!loop.reduce && isSingleIteration(loop)) return { combining }
   for (const shared of writtenIn(kernel, loop, space)) {
     const { buffer, accesses } = shared
-    if (shared.disjoint) continue
+    if (sameByContract(shared, loop, space) || shared.disjoint) continue
     const tied = (reason: string): IterationFacts => ({ dependence: { buffer, reason }, combining })
     const reads = accesses.some((a) => a.mode === 'read')
-    if (sameByContract(shared, loop, space)) continue
     if (reads) return tied(`iterations read what others write to ${buffer}`)
     if (!loop.reduce && writersOf(accesses).size === 1) continue
     if (reductionKind(accesses) === undefined)

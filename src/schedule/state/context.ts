@@ -9,7 +9,7 @@ import { type FreshNames, unusedName } from '../../ir/expressions/bound-names.ts
 import { print2 } from '../../ir/print/print-stage2.ts'
 import type { LoopLocation } from '../../ir/statements/definitions.ts'
 import { allocations, bindsName, definitionsIn, findLoop, loopsOf } from '../../ir/statements/definitions.ts'
-import type { Buffer, For, Kernel2, Stmt } from '../../ir/statements/loops.ts'
+import type { Buffer, For, Kernel2 } from '../../ir/statements/loops.ts'
 import { KernelNames, type LoopRef, loopNames } from '../names/kernel-names.ts'
 
 /** A loop that a step replaced. */
@@ -24,16 +24,6 @@ export interface Consumed {
   readonly step: number
 }
 
-/** Repeats a query of names in `cx`, and returns whether the result is the same. @throws SptError if it fails */
-export type NameQuery = (cx: Context) => boolean
-
-interface Around {
-  readonly before: readonly Stmt[]
-  readonly after: readonly Stmt[]
-  /** Output: the queries of names, in order. */
-  readonly queries: NameQuery[]
-}
-
 /** Up to this number of loop nests, a linear search is faster than an index of all names. */
 const FEW_NESTS = 8
 
@@ -42,9 +32,6 @@ const isNamed = ({ nest, name }: For, text: string): boolean =>
   text.length === nest.length + 1 + name.length && text.startsWith(`${nest}.`) && text.endsWith(name)
 
 export class Context implements FreshNames {
-  readonly #around: Around | undefined
-  /** The complete kernel, whose names are taken. */
-  readonly #whole: Kernel2
   readonly #own = new Set<string>()
 
   constructor(
@@ -52,19 +39,15 @@ export class Context implements FreshNames {
     readonly consumed: readonly Consumed[],
     readonly span: Span | undefined,
     private readonly known: KernelNames = new KernelNames(),
-    around?: Around,
-  ) {
-    this.#around = around
-    this.#whole = around ? { ...kernel, body: [...around.before, ...kernel.body, ...around.after] } : kernel
-  }
+  ) {}
 
   get #names(): KernelNames {
-    return this.known.follow(this.#whole, this.consumed)
+    return this.known.follow(this.kernel, this.consumed)
   }
 
   #isTaken(name: string): boolean {
     if (this.#own.has(name)) return true
-    const { params, buffers, body } = this.#whole
+    const { params, buffers, body } = this.kernel
     if (body.length > FEW_NESTS) return this.#names.has(name)
     return (
       body.some((s) => bindsName(s, name)) ||
@@ -77,23 +60,7 @@ export class Context implements FreshNames {
   /** Returns the same context over a kernel that this step has already changed. */
   on(kernel: Kernel2, consumed: readonly Consumed[] = []): Context {
     const gone = consumed.length > 0 ? [...this.consumed, ...consumed] : this.consumed
-    return new Context(kernel, gone, this.span, this.known, this.#around)
-  }
-
-  /**
-   * Returns a context over the loop nest at index `at` alone. All names of the kernel stay taken, and queries of
-   * names are appended to `queries`.
-   */
-  alone(at: number, queries: NameQuery[]): Context {
-    const { body } = this.kernel
-    const around = { before: body.slice(0, at), after: body.slice(at + 1), queries }
-    return new Context(
-      Object.freeze({ ...this.kernel, body: Object.freeze([body[at]!]) }),
-      this.consumed,
-      this.span,
-      this.known,
-      around,
-    )
+    return new Context(kernel, gone, this.span, this.known)
   }
 
   /** Throws an error that prints the current loops, with `loops` marked. A `problem` has no loops. */
@@ -145,7 +112,7 @@ export class Context implements FreshNames {
   }
 
   #named(name: string): readonly For[] {
-    const { body } = this.#whole
+    const { body } = this.kernel
     if (body.length > FEW_NESTS)
       return this.#names.nestsWith(name).flatMap((s) => definitionsIn(s).named.get(name)!)
     const out: For[] = []
@@ -201,10 +168,9 @@ export class Context implements FreshNames {
 
   /** Claims and returns the name `base`, or `base_2` and so on if `base` is taken. */
   fresh(base: string): string {
-    const from = this.#whole.body.length > FEW_NESTS ? this.#names.freeNumber(base) : undefined
+    const from = this.kernel.body.length > FEW_NESTS ? this.#names.freeNumber(base) : undefined
     const name = this.known.placeholder?.(base) ?? unusedName(base, (x) => this.#isTaken(x), from)
     this.#own.add(name)
-    this.#around?.queries.push((cx) => cx.fresh(base) === name)
     return name
   }
 
@@ -216,7 +182,6 @@ export class Context implements FreshNames {
         hint: 'choose another name',
       })
     this.#own.add(name)
-    this.#around?.queries.push((cx) => cx.claim(name) === name)
     return name
   }
 
@@ -225,10 +190,6 @@ export class Context implements FreshNames {
    * twice. `replaced` loops do not count.
    */
   claimLoops(nest: string, names: readonly string[], replaced: readonly For[]): void {
-    this.#around?.queries.push((cx) => {
-      cx.claimLoops(nest, names, replaced)
-      return true
-    })
     const gone = new Set(replaced.map((l) => l.var))
     for (const [k, name] of names.entries()) {
       const clash = this.#named(`${nest}.${name}`).find((l) => !gone.has(l.var))

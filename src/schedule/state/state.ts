@@ -7,12 +7,11 @@
  * use here: kernels are built by constructors, undo returns the previous state, and the trace is the difference of two schedules.
  */
 import { freeze } from 'immer'
-import { resultOrError, SptError } from '../../ast/diagnostics/diagnostic.ts'
+import { SptError } from '../../ast/diagnostics/diagnostic.ts'
 import { int } from '../../ir/expressions/expr.ts'
 import { substitute } from '../../ir/expressions/expr-tree.ts'
-import { replaceAt } from '../../ir/lists.ts'
 import { findLoop } from '../../ir/statements/definitions.ts'
-import type { Buffer, Fact, For, Kernel2, Stmt } from '../../ir/statements/loops.ts'
+import type { Buffer, Fact, For, Kernel2 } from '../../ir/statements/loops.ts'
 import { distributeConditions } from '../legality/loop-dependence.ts'
 import { checkParallel } from '../legality/parallel-legality.ts'
 import { checkEdges } from '../legality/rounds-edges.ts'
@@ -21,8 +20,7 @@ import { checkNewNames, KernelNames, loopNames } from '../names/kernel-names.ts'
 import type { Gone, Outcome, Primitive } from '../primitive.ts'
 import { LOOP_STEPS } from '../primitives.ts'
 import { checkStep, type LoopStep, printStep } from '../steps/step-data.ts'
-import { type Consumed, Context, type NameQuery } from './context.ts'
-import { actsIn, keep, recalled } from './nest-memo.ts'
+import { type Consumed, Context } from './context.ts'
 
 export interface ScheduleState {
   readonly kernel: Kernel2
@@ -122,7 +120,7 @@ function resultOf(state: ScheduleState, step: LoopStep): StepResult {
   const cx = new Context(state.kernel, state.consumed, step.span, state.names)
   try {
     checkNewNames(step)
-    const { kernel, gone } = inNest(cx, step) ?? inKernel(cx, step)
+    const { kernel, gone } = inKernel(cx, step)
     const replaced = gone.map((g) => Object.freeze({ ...g, step: number }))
     const consumed = gone.length > 0 ? Object.freeze([...state.consumed, ...replaced]) : state.consumed
     return { kernel, consumed }
@@ -167,29 +165,6 @@ function inKernel(cx: Context, step: LoopStep): Made {
   checkParallel(cx, kernel, outcome.unrolls)
   checkEdges(cx, kernel)
   return { kernel, gone: outcome.gone ?? [] }
-}
-
-/**
- * Applies a step to its loop nest alone. Returns null if the step does not act in a single loop nest, or if the step is
- * illegal, because the error must print the whole kernel.
- */
-function inNest(cx: Context, step: LoopStep): Made | null {
-  const acts = actsIn(cx, primitiveOf(step), step)
-  if (!acts) return null
-  const before = recalled(cx, acts)
-  if (before) return { kernel: withNests(cx.kernel, acts.at, before.body), gone: before.gone }
-  const queries: NameQuery[] = []
-  const alone = cx.alone(acts.at, queries)
-  const made = resultOrError(() => inKernel(alone, step))
-  if (made instanceof SptError) return null
-  const { body } = made.kernel
-  keep(cx, acts, { body, gone: made.gone }, queries)
-  return { kernel: withNests(cx.kernel, acts.at, body), gone: made.gone }
-}
-
-function withNests(kernel: Kernel2, at: number, nests: readonly Stmt[]): Kernel2 {
-  const isSame = nests.length === 1 && nests[0] === kernel.body[at]
-  return isSame ? kernel : Object.freeze({ ...kernel, body: replaceAt(kernel.body, at, nests) })
 }
 
 /** Returns the next kernel. Unchanged lists stay the same objects, by which caches recognise them. */

@@ -69,8 +69,6 @@ export const cacheWrite = primitive({
     into,
   }),
   // Other loop nests may read a local buffer of the kernel, and a declared memory is not plain data.
-  within: (cx, { buffer, at, memory }) =>
-    memory || cx.kernel.buffers.some((b) => b.name === buffer && b.role === 'local') ? null : [at],
   apply(given, step) {
     checkOneNest(given, given.loop(step.at).loop, 'cache_write')
     const { cx, scattered } = asTile(given, step.at, step.buffer)

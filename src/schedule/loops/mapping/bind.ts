@@ -32,7 +32,6 @@ export const bind = primitive({
   call: "bind({ io: 'block.x', ii: 'thread.x' })",
   takes: [arg.bindings('bindings')],
   given: (loops: Bindings) => ({ bindings: pairsOf(loops).map(([loop, to]) => ({ loop, to })) }),
-  within: (_, { bindings }) => bindings.map((b) => b.loop),
   apply(cx, step) {
     let here = cx
     const found = step.bindings.map((b) => ({ ...cx.loop(b.loop), to: b.to }))

@@ -28,7 +28,6 @@ export const unroll = primitive({
     by,
     predicated: isPredicated(more),
   }),
-  within: (_, { loop }) => [loop],
   apply(cx, step) {
     const { loop } = cx.loop(step.loop)
     checkSerial(cx, loop, 'unroll')

@@ -20,7 +20,6 @@ export const vectorize = primitive({
   call: "vectorize('fi')",
   takes: [arg.loop('loop')],
   given: (loop: LoopRef) => ({ loop }),
-  within: (_, { loop }) => [loop],
   apply(cx, step) {
     const { loop } = cx.loop(step.loop)
     checkSerial(cx, loop, 'vectorize')

@@ -29,7 +29,6 @@ export const fuse = primitive({
   call: "fuse(['i', 'j'], 'ij')",
   takes: [arg.loops('loops'), arg.optional('->', arg.newLoop('into'))],
   given: (loops: readonly LoopRef[], into?: string) => ({ loops, into }),
-  within: (_, { loops }) => loops,
   apply(cx, step) {
     const found = step.loops.map((r) => cx.loop(r))
     if (found.length === 1 && step.into !== undefined) return renamed(cx, found[0]!.loop, step.into)

@@ -23,7 +23,6 @@ export const reorder = primitive({
   call: "reorder('f', 'j')",
   takes: [arg.loops('loops')],
   given: (...loops: (LoopRef | readonly LoopRef[])[]) => ({ loops: loops.flat() }),
-  within: (_, { loops }) => loops,
   apply(cx, step) {
     const found = step.loops.map((r) => cx.loop(r))
     // A role may have one loop, or no loop.

@@ -75,7 +75,6 @@ export const reverse = primitive({
   call: "reverse('i')",
   takes: [arg.loop('loop')],
   given: (loop: LoopRef) => ({ loop }),
-  within: (_, { loop }) => [loop],
   apply(cx, step) {
     const { loop } = cx.loop(step.loop)
     return permuteIterations(cx, loop, 'reverse', (at) => sub(sub(loop.extent, int(1)), at))

@@ -22,7 +22,6 @@ export const split = primitive({
   call: "split('i', 32, ['io', 'ii'])",
   takes: [arg.loop('loop'), 'by', arg.integer('by'), arg.optional('->', arg.twoNewLoops('into'))],
   given: (loop: LoopRef, by: number, into?: readonly [string, string]) => ({ loop, by, into }),
-  within: (_, { loop }) => [loop],
   apply(cx, step) {
     const { loop } = cx.loop(step.loop)
     checkSerial(cx, loop, 'split')
