@@ -34,13 +34,14 @@ export function constantCalls(kernel: Kernel): readonly { readonly apply: () => 
   }))
 }
 
-/** Shows a warning for each outdated dispatch table. Returns the number of warnings. */
-export async function warnStale(program: SptProgram, io: Io): Promise<number> {
+/** Shows the warnings of gradients, and one for each outdated dispatch table. Returns the number of warnings. */
+export async function showWarnings(program: SptProgram, io: Io): Promise<number> {
   const named = program.kernels.map((name) => program.kernel(name))
+  const own = named.flatMap((k) => k.source.warnings ?? [])
   const stored = named.filter((k) => [...k.declaredDispatches.values()].some((c) => c.table))
-  if (stored.length === 0) return 0
-  const { staleChoices } = await import('../search/choice/table-text.ts')
-  const warnings = staleChoices(...stored)
+  const stale =
+    stored.length === 0 ? [] : (await import('../search/choice/table-text.ts')).staleChoices(...stored)
+  const warnings = [...own, ...stale]
   if (warnings.length === 0) return 0
   const shown = new SptError(warnings)
   shown.sources = program.sources

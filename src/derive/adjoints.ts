@@ -5,7 +5,7 @@
 import { type Expr, isZero, type Load, neg, not, type Var } from '../ir/expressions/expr.ts'
 import { children, perExpr } from '../ir/expressions/expr-tree.ts'
 import { keyOf } from '../ir/expressions/structural-equality.ts'
-import { isFloat } from '../ir/values/dtype.ts'
+import { isFloat, isInt } from '../ir/values/dtype.ts'
 import { type Derivative, MATH, OPERATOR_DERIVATIVES } from '../ir/values/math.ts'
 import { derivativeAt, plus, times, where } from './terms.ts'
 
@@ -23,6 +23,8 @@ export interface AdjointContext {
   readonly isActive: (leaf: Leaf) => boolean
   /** False for an element that need not exist where the value does not read it. */
   readonly isInside: (l: Load) => boolean
+  /** A part of a value is a step function, whose derivative is 0 almost everywhere. */
+  readonly stopAt: (e: Expr) => void
   /** Throws the error that this part of a value has no derivative. */
   readonly reject: (e: Expr) => never
 }
@@ -40,7 +42,7 @@ export const dependsOn = (isActive: (leaf: Leaf) => boolean): ((e: Expr) => bool
 /** The adjoints of the active leaves of values, each with its own adjoint: a term for each leaf and list of guards. */
 export function adjointsOf(
   values: readonly { readonly value: Expr; readonly adjoint: Expr }[],
-  { isActive, isInside, reject }: AdjointContext,
+  { isActive, isInside, stopAt, reject }: AdjointContext,
 ): readonly Term[] {
   const depends = dependsOn(isActive)
   const mayBeAbsent = dependsOn((leaf) => leaf.kind === 'load' && isActive(leaf) && !isInside(leaf))
@@ -57,6 +59,10 @@ export function adjointsOf(
     sums.set(keyOf(e), before ? plus(before, d) : d)
   }
   const visit = (e: Expr, d: Expr, guards: readonly Expr[]): void => {
+    if (isInt(e.dtype)) {
+      stopAt(e)
+      return
+    }
     if (!isFloat(e.dtype)) reject(e)
     switch (e.kind) {
       case 'load':
@@ -90,6 +96,7 @@ export function adjointsOf(
           if (!depends(x)) continue
           const rule = rules[k] ?? reject(e)
           const factor = derivativeAt(rule, at)
+          if (rule === 0) stopAt(e)
           if (!isZero(factor)) give(x, times(d, factor), guards)
         }
         return

@@ -5,7 +5,7 @@
  */
 import { checkKinds } from '../analysis/dependence/iterator-kinds.ts'
 import { type Write, writesOf } from '../analysis/sparsity/writes.ts'
-import { failAt, SptError } from '../ast/diagnostics/diagnostic.ts'
+import { type Diagnostic, failAt, SptError } from '../ast/diagnostics/diagnostic.ts'
 import { type Axis, denseAxis, isDenseRoot } from '../ir/coordinates/axis.ts'
 import type { Buffer1, Iteration, Kernel1 } from '../ir/coordinates/stage1.ts'
 import { readsIn } from '../ir/coordinates/stage1-tree.ts'
@@ -23,7 +23,7 @@ import { iterationsOfSummands, type Summand } from './iterations.ts'
 import { namesIn, pruned } from './needed.ts'
 import { productOf } from './products.ts'
 import { recomputed } from './recomputed.ts'
-import { checkOverwrites, checkWriters, rejectPart, rejectReducer } from './rejections.ts'
+import { checkOverwrites, checkWriters, rejectPart, rejectReducer, stepWarning } from './rejections.ts'
 import { checkRequest, type GradientRequest } from './request.ts'
 import { withoutConstants } from './terms.ts'
 import { withVersions } from './versions.ts'
@@ -51,6 +51,8 @@ class Derivation {
   /** Other temporaries of the backward pass. */
   readonly #collected: Buffer1[] = []
   readonly #backward: Iteration[] = []
+  /** By their messages. */
+  readonly #warnings = new Map<string, Diagnostic>()
 
   constructor(
     kernel: Kernel1,
@@ -78,6 +80,7 @@ class Derivation {
         failAt('derive/independent', x.span ?? span, {
           message: `${by.name} does not depend on ${x.name}`,
           expected: `a tensor from which ${by.name} is computed`,
+          notes: [...this.#warnings.keys()],
         })
     const { recomputing = [] } = this.request
     const again = recomputed(this.#kernel, this.#backward, recomputing, this.#names)
@@ -88,6 +91,7 @@ class Derivation {
         axes: [...this.#axes.values()],
         buffers: [...this.#kernel.buffers, ...again.buffers, ...this.#collected, ...this.#ordered()],
         reformats: [],
+        warnings: [...this.#warnings.values()],
         span: span ?? this.#kernel.span,
       },
       again.body,
@@ -222,6 +226,10 @@ class Derivation {
     const terms = adjointsOf(rule ? this.#byRule(w, rule) : (operands?.seeds ?? seeds), {
       isActive,
       isInside,
+      stopAt: (e) => {
+        const warning = stepWarning(e, w.stmt)
+        this.#warnings.set(warning.message, warning)
+      },
       reject: (e) => rejectPart(e, w.stmt),
     })
     const coordinates = axesOfCoordinates(w, this.#axes)

@@ -1,17 +1,21 @@
-/** Products: the adjoint of a factor is the product of the other factors, also if some of them are 0. */
+/**
+ * Products: the adjoint of a factor is the product of the other factors, also if some of them are 0. Second derivatives
+ * are exact, too: factors that are 0 appear in the adjoint as factors or summands, not only in conditions.
+ */
 import type { Write } from '../analysis/sparsity/writes.ts'
 import type { Buffer1, Reduce1 } from '../ir/coordinates/stage1.ts'
 import { iteration, reduce1 } from '../ir/coordinates/stage1-tree.ts'
 import type { Names } from '../ir/expressions/bound-names.ts'
-import { binary, cast, constant, type Expr, eq, load, select } from '../ir/expressions/expr.ts'
+import { cast, constant, div, type Expr, eq, load, mul, select, sub } from '../ir/expressions/expr.ts'
 import type { Dtype } from '../ir/values/dtype.ts'
 import { builtinMonoid } from '../ir/values/monoid.ts'
-import { times, where } from './terms.ts'
+import { times } from './terms.ts'
 import type { Operands } from './winners.ts'
 
 /**
- * The factors of a `*=` with their adjoints, from the number of zeros and the product of the other factors; undefined for
- * other statements.
+ * The factors of a `*=` with their adjoints; undefined for other statements. With the number z of zeros, the product r of
+ * the other factors, and the product w and the sum s of the zeros, the product without a factor x is (r / x) · w if x is
+ * not 0. Otherwise it is r · 1 for z = 1, r · (s - x) for z = 2, and 0 for more zeros.
  */
 export function productOf(
   w: Write,
@@ -21,26 +25,50 @@ export function productOf(
 ): Operands | undefined {
   const [target, x] = [w.targets[0]!, w.values[0]!]
   if ((w.stmt as Reduce1).reducer.name !== '*') return undefined
-  const like = buffers.get(target.buffer)!
-  const local = (name: string, dtype: Dtype): Buffer1 => {
-    const own = { axes: like.axes, role: 'local' as const, fill: dtype === 'i32' ? 0 : 1 }
-    return { ...own, name: names.fresh(`${target.buffer}_${name}`), dtype, accumulate: dtype }
-  }
-  const [zeros, rest] = [local('zeros', 'i32'), local('rest', like.accumulate as Dtype)]
+  const { axes, accumulate } = buffers.get(target.buffer)!
   const isZero = eq(x, constant(0, x.dtype))
-  const count = select(isZero, constant(1, 'i32'), constant(0, 'i32'))
   const factor = select(isZero, constant(1, x.dtype), x)
-  const at = (b: Buffer1) => load(b.name, target.index, b.dtype)
-  const sum = (op: '+' | '*', b: Buffer1, value: Expr) =>
-    reduce1({ reducer: builtinMonoid(op, b.dtype), targets: [at(b)], values: [cast(value, b.dtype)] })
+  const made = (
+    [
+      ['zeros', 'i32', '+', select(isZero, constant(1, 'i32'), constant(0, 'i32'))],
+      ['rest', accumulate, '*', factor],
+      ['zero_product', accumulate, '*', select(isZero, x, constant(1, x.dtype))],
+      ['zero_sum', accumulate, '+', select(isZero, x, constant(0, x.dtype))],
+    ] as const
+  ).map(([name, type, op, value]) => {
+    const dtype = type as Dtype
+    const fill = op === '*' ? 1 : 0
+    const role = 'local' as const
+    const buffer = {
+      axes,
+      role,
+      fill,
+      name: names.fresh(`${target.buffer}_${name}`),
+      dtype,
+      accumulate: dtype,
+    }
+    const at = load(buffer.name, target.index, dtype)
+    return {
+      buffer,
+      at,
+      sum: reduce1({ reducer: builtinMonoid(op, dtype), targets: [at], values: [cast(value, dtype)] }),
+    }
+  })
+  const [zeros, rest, product, sum] = made.map((m) => m.at) as [Expr, Expr, Expr, Expr]
+  const number = (n: number): Expr => constant(n, rest.dtype)
+  const count = (n: number): Expr => eq(zeros, constant(n, 'i32'))
+  const others = select(
+    isZero,
+    mul(rest, select(count(1), number(1), select(count(2), sub(sum, cast(x, rest.dtype)), number(0)))),
+    mul(div(rest, cast(factor, rest.dtype)), product),
+  )
   const { name } = w.iterations.at(-1)!
   const iters = w.iterations.flatMap((it) => it.iters)
-  const body = [sum('+', zeros, count), sum('*', rest, factor)]
-  const others = binary('div', at(rest), cast(factor, rest.dtype))
+  const body = made.map((m) => m.sum)
   return {
-    buffers: [zeros, rest],
+    buffers: made.map((m) => m.buffer),
     iterations: [iteration({ name: names.fresh(`${name}_factors`), iters, where: w.conditions, body })],
     conditions: [],
-    seeds: [{ value: x, adjoint: where(eq(at(zeros), count), times(adjoint, others)) }],
+    seeds: [{ value: x, adjoint: times(adjoint, others) }],
   }
 }

@@ -1,17 +1,25 @@
 /** Statements without a derivative, and values that a backward pass cannot read: diagnostics. */
 import { type Write, writesOf } from '../analysis/sparsity/writes.ts'
-import { failAt } from '../ast/diagnostics/diagnostic.ts'
+import { type Diagnostic, failAt } from '../ast/diagnostics/diagnostic.ts'
 import type { Assign, Kernel1, Reduce1 } from '../ir/coordinates/stage1.ts'
 import { type Expr, type Load, not } from '../ir/expressions/expr.ts'
 import { sameExpr } from '../ir/expressions/structural-equality.ts'
 import { printExpr1 } from '../ir/print/print-stage1.ts'
-import { scalarType } from '../ir/values/dtype.ts'
+import { isFloat } from '../ir/values/dtype.ts'
+
+/** The warning that no gradient passes through a part of a value. */
+export const stepWarning = (e: Expr, stmt: Assign | Reduce1): Diagnostic => ({
+  code: 'derive/step-function',
+  severity: 'warning',
+  message: `the derivative of ${printExpr1(e)} is 0: no gradient passes through it`,
+  ...((e.span ?? stmt.span) && { span: e.span ?? stmt.span! }),
+  hint: 'for a straight-through gradient of f(x), add a temporary with f(x) - x to x, and name it in `stopping`',
+})
 
 /** Rejects a part of a value. @throws SptError `derive/no-derivative` */
 export function rejectPart(e: Expr, stmt: Assign | Reduce1): never {
-  const isInteger = scalarType(e.dtype) !== e.dtype || !['f16', 'bf16', 'f32', 'f64'].includes(e.dtype)
   return failAt('derive/no-derivative', e.span ?? stmt.span, {
-    message: `${printExpr1(e)} has no derivative${isInteger ? `: it is ${scalarType(e.dtype)}` : ''}`,
+    message: `${printExpr1(e)} has no derivative${isFloat(e.dtype) ? '' : `: it is ${e.dtype}`}`,
     ...(stmt.span && e.span ? { labels: [{ span: stmt.span, text: 'a value of this statement' }] } : {}),
     expected: 'a value that depends continuously on floating-point tensors',
     hint:

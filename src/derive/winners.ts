@@ -9,6 +9,7 @@ import type { Buffer1, Iteration, Reduce1 } from '../ir/coordinates/stage1.ts'
 import { iteration, reduce1 } from '../ir/coordinates/stage1-tree.ts'
 import type { Names } from '../ir/expressions/bound-names.ts'
 import {
+  all,
   and,
   binary,
   bool,
@@ -23,9 +24,10 @@ import {
   type Var,
   variable,
 } from '../ir/expressions/expr.ts'
-import { substitute } from '../ir/expressions/expr-tree.ts'
+import { children, substitute } from '../ir/expressions/expr-tree.ts'
 import { sameExpr } from '../ir/expressions/structural-equality.ts'
 import { INT_RANGE } from '../ir/values/dtype.ts'
+import { isCompare } from '../ir/values/math.ts'
 import type { Monoid } from '../ir/values/monoid.ts'
 import { axesOfCoordinates } from './elements.ts'
 import { rejectReducer } from './rejections.ts'
@@ -34,22 +36,72 @@ const or = (a: Expr, b: Expr): Expr => binary('or', a, b)
 
 type Prefers = (x: readonly Expr[], y: readonly Expr[]) => Expr
 
+/** The results of a combine of x and y. */
+const combined = (
+  { result, left, right }: Monoid,
+  x: readonly Expr[],
+  y: readonly Expr[],
+): readonly Expr[] => {
+  const operands = new Map([
+    ...left.map((v, k) => [v.name, x[k]!] as const),
+    ...right.map((v, k) => [v.name, y[k]!] as const),
+  ])
+  return result.map((e) => substitute(e, operands))
+}
+
 /** The condition that a combine of x and y returns x and not y; undefined for other combines. */
-function preferenceOf({ result, left, right }: Monoid): Prefers | undefined {
+function preferenceOf(m: Monoid): Prefers | undefined {
+  const { result, left, right } = m
   const [first] = result
   if (result.length === 1 && first!.kind === 'binary' && (first!.op === 'max' || first!.op === 'min')) {
-    const op = first!.op === 'max' ? 'gt' : 'lt'
-    return ([x], [y]) => binary(op, x!, y!)
+    // NaN comes before all other values, as in the combine.
+    const op = first!.op === 'max' ? 'le' : 'ge'
+    return ([x], [y]) => and(eq(y!, y!), not(binary(op, x!, y!)))
   }
-  if (first!.kind !== 'select') return undefined
-  const { cond } = first!
+  const cond = first!.kind === 'select' ? first!.cond : undefined
   const isSelected = (e: Expr, k: number): boolean =>
-    e.kind === 'select' && sameExpr(e.cond, cond) && sameExpr(e.then, left[k]!) && sameExpr(e.else, right[k]!)
-  const isLeft: Prefers = (x, y) => {
-    const operands = [...left.map((v, k) => [v.name, x[k]!]), ...right.map((v, k) => [v.name, y[k]!])]
-    return substitute(cond, new Map(operands as [string, Expr][]))
+    e.kind === 'select' &&
+    sameExpr(e.cond, cond!) &&
+    sameExpr(e.then, left[k]!) &&
+    sameExpr(e.else, right[k]!)
+  if (cond && result.every(isSelected)) {
+    const isLeft: Prefers = (x, y) => combined({ ...m, result: [cond] }, x, y)[0]!
+    return (x, y) => and(isLeft(x, y), not(isLeft(y, x)))
   }
-  return result.every(isSelected) ? (x, y) => and(isLeft(x, y), not(isLeft(y, x))) : undefined
+  if (!selectsByOrder(m)) return undefined
+  const is = (own: readonly Expr[], made: readonly Expr[]): Expr => all(made.map((e, k) => eq(e, own[k]!)))
+  return (x, y) => and(is(x, combined(m, x, y)), not(is(y, combined(m, x, y))))
+}
+
+/**
+ * True if a combine returns one of its operands. It only compares components of the operands with each other, so that a
+ * case for each order of each component decides.
+ */
+function selectsByOrder(m: Monoid): boolean {
+  const { left, right } = m
+  const componentOf = (e: Expr): number => {
+    if (e.kind === 'var') return [...left, ...right].findIndex((v) => v.name === e.name) % left.length
+    const isChoice = e.kind === 'binary' && (e.op === 'min' || e.op === 'max')
+    const operands = isChoice ? [e.a, e.b] : e.kind === 'select' && isOrder(e.cond) ? [e.then, e.else] : []
+    const [a = -1, b = -2] = operands.map(componentOf)
+    return a === b ? a : -1
+  }
+  const isOrder = (e: Expr): boolean =>
+    e.kind === 'binary' && isCompare(e.op)
+      ? componentOf(e.a) >= 0 && componentOf(e.a) === componentOf(e.b)
+      : e.kind !== 'var' && e.dtype === 'bool' && children(e).every(isOrder)
+  if (!m.result.every((e, k) => componentOf(e) === k)) return false
+  const cases = left.reduce<readonly (readonly number[])[]>(
+    (orders) => orders.flatMap((c) => [0, 1, 2].map((order) => [...c, order])),
+    [[]],
+  )
+  return cases.every((orders) => {
+    const [x, y] = [1, 2].map((greater) =>
+      left.map((v, k) => constant(orders[k] === greater ? 1 : 0, v.dtype)),
+    ) as [Expr[], Expr[]]
+    const made = combined(m, x, y)
+    return [x, y].some((operand) => made.every((e, k) => sameExpr(e, operand[k]!)))
+  })
 }
 
 /** True if `a` precedes `b` in lexicographic order. */

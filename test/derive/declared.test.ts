@@ -4,6 +4,7 @@ import { parseProgram } from '../../src/api/programs/program.ts'
 import { SptError } from '../../src/ast/diagnostics/diagnostic.ts'
 import { print } from '../../src/ast/print/print.ts'
 import { parse } from '../../src/schedule/steps/language.ts'
+import { Folder, spt } from '../cli/support.ts'
 
 const FIT = `kernel fit<T: f32 or f64>(n: size, m: size) {
   axis i = dense_fixed(n)
@@ -87,4 +88,24 @@ kernel k(n: size, m: size) {
   const text = program.kernel('k').gradient('Y', ['X']).show(1)
   expect(text).toContain('d_X[i, j] += d_S[i] * exp(X[i, j] - M[i])')
   expect(parseProgram(text).kernel().show(1)).toBe(text)
+})
+
+test('spt check warns where no gradient passes', async () => {
+  const folder = new Folder()
+  const path = folder.file(
+    'steps.spt',
+    `kernel f(n: size) {
+  axis i = dense_fixed(n)
+  buffer X: f32[i] in
+  buffer Y: f32[i] out
+  iterate s [i] as S { Y[i] = X[i] * floor(X[i]) }
+}
+gradient back of f by Y wrt (X)
+`,
+  )
+  const { code, out, err } = await spt(['check', path])
+  folder.remove()
+  expect([code, out.includes('steps.spt: ok')]).toEqual([0, true])
+  expect(err).toContain('warning[derive/step-function]: the derivative of floor(X[i]) is 0')
+  expect(err).toContain('steps.spt:5:')
 })

@@ -44,3 +44,18 @@ test('the adjoint of a factor is the product of the others, also at zeros', () =
   for (const c of checkGradients(kernel, inputs, 'Y', ['X'], 3))
     expect(Math.abs(c.actual - c.expected)).toBeLessThan(1e-6)
 })
+
+test('second derivatives of products are exact at zeros', () => {
+  const kernel = kernelOf('iterate all [i, j] as SR { Y[i] *= X[i, j] }').source
+  // Rows without, with one, two and three zeros.
+  const X = [2, 3, 5, 7, 2, 0, 5, 3, 0, 3, 0, 2, 0, 4, 0, 0]
+  const inputs = { params: { n: 4, m: 4 }, buffers: { X, d_Y: [0.7, -0.4, 1.1, 0.9] } }
+  const back = parseProgram(print1(gradientOf(kernel))).kernel('back').source
+  for (const c of checkGradients(back, inputs, 'd_X', ['X', 'd_Y'], 3))
+    expect(Math.abs(c.actual - c.expected), c.tensor).toBeLessThan(1e-6)
+  // Of one row with two zeros: d²Y / dX[0] dX[2] = 3 * 2.
+  const one = { params: { n: 1, m: 4 }, buffers: { X: [0, 3, 0, 2], d_Y: [1], d_d_X: [1, 0, 0, 0] } }
+  const request = { name: 'twice', by: { name: 'd_X' }, wrt: [{ name: 'X' }] }
+  const twice = parseProgram(print1(gradient(back, request))).kernel('twice').source
+  expect([...reference(twice, one).buffers.d_X_2!.values]).toEqual([0, 0, 6, 0])
+})

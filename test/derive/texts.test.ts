@@ -2,7 +2,7 @@
 import { expect, test } from 'vitest'
 import { parseProgram } from '../../src/api/programs/program.ts'
 import { gradient } from '../../src/derive/gradient.ts'
-import { load } from '../../src/node.ts'
+import { type Diagnostic, devices, load } from '../../src/node.ts'
 import { reference } from '../../src/reference/index.ts'
 import { read } from '../elaborate/support.ts'
 
@@ -100,6 +100,53 @@ test('a maximum passes its gradient to the first of the greatest', () => {
     ['X'],
   )
   expect(text).toContain('iterate rows_d_X [i, j] as SS where (j == Y_j[i]) { d_X[i, j] += d_Y[i] }')
+})
+
+test('the gradient of a maximum goes to a selected NaN, on every device', async () => {
+  const program = parseProgram(`kernel k(n: size, m: size) {
+    ${AXES}
+    buffer X: f32[i, j] in
+    buffer Y: f32[i] out
+    iterate rows [i, j] as SR { Y[i] max= X[i, j] }
+  }`)
+  const back = program.kernel().gradient('Y', ['X'])
+  const inputs = { X: [1, Number.NaN, 3, 2, 4, 4, Number.NaN, 1, Number.NaN], d_Y: [5, 6, 7], n: 3, m: 3 }
+  const expected = [0, 5, 0, 0, 6, 0, 7, 0, 0]
+  const { n, m, ...buffers } = inputs
+  expect([...reference(back.source, { params: { n, m }, buffers }).buffers.d_X!.values]).toEqual(expected)
+  for (const device of [await devices.cpu(), await devices.webgpu()])
+    expect([...(await (await back.build(device))(inputs)).d_X!.values!]).toEqual(expected)
+})
+
+test('an argmax that breaks ties by the smaller index has a gradient', () => {
+  const kernel = parseProgram(`monoid best(v: f32, x: f32) {
+    identity (-inf, inf)
+    combine (a, b) = (max(a.v, b.v), select(a.v > b.v, a.x, select(b.v > a.v, b.x, min(a.x, b.x))))
+  }
+  kernel k(n: size, m: size) {
+    ${AXES}
+    buffer X: f32[i, j] in
+    buffer W: f32[i, j] in
+    buffer V: f32[i] out
+    buffer Y: f32[i] out
+    iterate rows [i, j] as SR { (V[i], Y[i]) best= (X[i, j], W[i, j]) }
+  }`).kernel()
+  const buffers = { X: [1, 5, 5, 2, 7, 3], W: [9, 8, 6, 1, 2, 3], d_Y: [10, 20] }
+  const { d_W } = reference(kernel.gradient('Y', ['W']).source, { params: { n: 2, m: 3 }, buffers }).buffers
+  expect([...d_W!.values]).toEqual([0, 0, 10, 0, 20, 0])
+  const mixed = parseProgram(kernel.show(1).replace('min(a.x, b.x)', 'a.x + b.x')).kernel()
+  expect(() => mixed.gradient('Y', ['W'])).toThrow('derive/no-rule')
+})
+
+test('no gradient passes through step functions, which is reported', () => {
+  const warnings: string[] = []
+  const text = mapped('X[i, j] * floor(X[i, j]) + f32(i32(B[i, j])) * B[i, j]')
+  const request = { onWarning: (w: Diagnostic) => warnings.push(`${w.severity} ${w.code}: ${w.message}`) }
+  const back = parseProgram(text).kernel().gradient('Y', ['X', 'B'], request)
+  expect(back.show(1)).toContain('d_X[i, j] += d_Y[i, j] * floor(X[i, j])')
+  const reported = (value: string): string =>
+    `warning derive/step-function: the derivative of ${value} is 0: no gradient passes through it`
+  expect(warnings.toSorted()).toEqual(['floor(X[i, j])', 'i32(B[i, j])'].map(reported))
 })
 
 test('half-precision temporaries have gradients in f32, and gradients of half-precision inputs accumulate in f32', () => {

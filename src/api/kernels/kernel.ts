@@ -1,6 +1,6 @@
 /** Kernels of a program: their schedules, dispatches and search spaces by name, and their compilation. */
-import { failWith } from '../../ast/diagnostics/diagnostic.ts'
-import { expectFields, expectValue, TEXT, TEXTS } from '../../ast/diagnostics/value-kinds.ts'
+import { type Diagnostic, failWith } from '../../ast/diagnostics/diagnostic.ts'
+import { expectFields, expectValue, FUNCTION, TEXT, TEXTS } from '../../ast/diagnostics/value-kinds.ts'
 import { WORK_OPTIONS, Work } from '../../ast/work.ts'
 import { DEVICE_KINDS } from '../../backends/target.ts'
 import { gradient } from '../../derive/gradient.ts'
@@ -62,9 +62,20 @@ export interface GradientOptions {
   readonly dense?: readonly string[]
   /** Temporaries that the backward pass computes again, in place of keeping them. */
   readonly recomputing?: readonly string[]
+  /** Called for functions without a gradient, such as `floor`; default: `console.warn`. */
+  readonly onWarning?: (warning: Diagnostic) => void
 }
 
-const GRADIENT_OPTIONS = { name: TEXT, stopping: TEXTS, dense: TEXTS, recomputing: TEXTS }
+const GRADIENT_OPTIONS = {
+  name: TEXT,
+  stopping: TEXTS,
+  dense: TEXTS,
+  recomputing: TEXTS,
+  onWarning: FUNCTION,
+}
+
+const printWarning = ({ code, message, hint }: Diagnostic): void =>
+  console.warn(`warning[${code}]: ${message}\n  = hint: ${hint}`)
 
 export class Kernel extends SteppedKernel<Kernel> {
   readonly #choice: DispatchCall<Choice> | null
@@ -110,6 +121,7 @@ export class Kernel extends SteppedKernel<Kernel> {
       stopping: named(options.stopping),
       recomputing: named(options.recomputing),
     })
+    for (const w of derived.warnings ?? []) (options.onWarning ?? printWarning)(w)
     const none = { schedules: new Map(), choices: new Map(), spaces: new Map() }
     return Kernel.of(derived, { ...this.surroundings, ...none, isDerived: true })
   }

@@ -2,7 +2,7 @@
  * Stage I, coordinates: the resolved and typed program. Index expressions are coordinates. The reference interprets
  * this stage; formats and the Stage I steps rewrite it.
  */
-import type { Span } from '../../ast/diagnostics/diagnostic.ts'
+import type { Diagnostic, Span } from '../../ast/diagnostics/diagnostic.ts'
 import type { Expr, Load } from '../expressions/expr.ts'
 import type { Instance, Proved } from '../formats/format.ts'
 import type { Dtype } from '../values/dtype.ts'
@@ -196,5 +196,7 @@ export interface Kernel1 {
   readonly runtimeLists?: readonly RuntimeLists[] | undefined
   /** Recorded by steps that keep the tensor dense. */
   readonly skippedProducts?: readonly SkippedProduct[] | undefined
+  /** Of the derivation of the kernel. */
+  readonly warnings?: readonly Diagnostic[] | undefined
   readonly span?: Span | undefined
 }

@@ -1,6 +1,7 @@
 /** Operators and functions on values with error bounds: each stores the bound of its result in `last.error`. */
 import type { Binary, Call, Expr } from '../../ir/expressions/expr.ts'
 import { SIZE_OPERATORS } from '../../ir/expressions/size-expressions.ts'
+import { sameExpr } from '../../ir/expressions/structural-equality.ts'
 import { computeType, type Dtype, INT_RANGE, isFloat } from '../../ir/values/dtype.ts'
 import { type ArithOp, isCompare, type MathFn } from '../../ir/values/math.ts'
 import { arithmetic, convert, mathOf } from '../../ir/values/numeric.ts'
@@ -105,12 +106,18 @@ export function binary(e: Binary, a: Thunk, b: Thunk, precision?: number): Thunk
   }
   if (isCompare(op)) {
     const test = SIZE_OPERATORS[op]
+    // The comparison of a value with itself recognises NaN, which rounding does not change.
+    const isSelf = sameExpr(e.a, e.b)
     return () => {
       const x = a()
       const ex = last.error
       const y = b()
       const error = ex + last.error
-      const decided = error === 0 || Math.abs(x - y) > error || (error < UNDECIDED && Number.isNaN(x + y))
+      const decided =
+        error === 0 ||
+        (isSelf && error < UNDECIDED) ||
+        Math.abs(x - y) > error ||
+        (error < UNDECIDED && Number.isNaN(x + y))
       last.error = decided ? 0 : UNDECIDED
       return test(x, y)
     }

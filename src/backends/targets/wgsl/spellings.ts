@@ -101,7 +101,9 @@ const createSpellings = (elements: Elements): Wgsl => ({
       return isFloat(operand) ? helperCall(helpers, `${op}_f32`, a, b) : `${op}(${a}, ${b})`
     }
     if (op === 'mod' && isFloat(operand)) return `(${a} - ${b} * floor(${a} / ${b}))`
-    // `!=` may be false for NaN, because implementations may assume that no value is NaN.
+    // `!=` and `x == x` may be wrong for NaN, because implementations may assume that no value is NaN.
+    if (a === b && (op === 'eq' || op === 'ne') && isFloat(operand))
+      return `${op === 'eq' ? '!' : ''}${helperCall(helpers, 'is_nan', a)}`
     if (op === 'ne' && isFloat(operand)) return `(!(${a} == ${b}))`
     return null
   },
