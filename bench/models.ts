@@ -1,10 +1,11 @@
 /**
- * Whole steps of models against PyTorch and PyG, on one GPU and on the same data: a training step of GraphSAGE, inference of RGCN.
+ * Whole steps of models against PyTorch and PyG, on one GPU and on the same data: a training step of GraphSAGE, inference of RGCN
+ * and of an encoder layer with pruned weights.
  * The peer program computes each step in float64 and checks both results before anything is compared.
  *
- *   node dist/bench/models.js --data FOLDER [--models graph-sage,rgcn] [--device cuda|cpu] [--json FILE] [--launches]
+ *   node dist/bench/models.js --data FOLDER [--models graph-sage,rgcn] [--device cuda|cpu] [--json FILE] [--launches] [--quick]
  *
- * `--launches` also prints the time of every launch by itself. Times are medians of replays of a graph, in microseconds; peers are also timed as calls, as a program in Python makes them.
+ * `--launches` also prints the time of every launch by itself. `--quick` measures the first peer only, recorded. Times are medians of replays of a graph, in microseconds; peers are also timed as calls, as a program in Python makes them.
  */
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -64,8 +65,8 @@ const ours: Ours[] = []
 const cases: ModelCase[] = []
 try {
   for (const name of asked)
-    for (const set of data) {
-      const step = await MODELS[name]?.(device, set)
+    for (const set of MODELS[name]?.sizes ?? data) {
+      const step = await MODELS[name]?.step(device, set)
       if (!step) continue
       const id = `${name} ${set.name}`
       const file = join(folder, String(cases.length))
@@ -82,7 +83,11 @@ try {
         step.free()
       }
     }
-  const peers = await pythonPeers('models.py', { options: { quick: false }, say: console.log }, () => cases)
+  const peers = await pythonPeers(
+    'models.py',
+    { options: { quick: process.argv.includes('--quick') }, say: console.log },
+    () => cases,
+  )
   const us = (t: Times | null | undefined): string => t?.event.toFixed(1) ?? '-'
   const rows = ours.flatMap((o) => {
     const own = peers.filter((p) => p.id === o.id)

@@ -2,7 +2,7 @@
 import { coords, dense, load } from '../../src/node.ts'
 import type { Device } from '../../src/runtime/device.ts'
 import { packageFile } from '../support.ts'
-import type { DataSet } from '../verify-all/data.ts'
+import type { Matrix } from '../verify-all/data.ts'
 import { type Step, uniform } from './index.ts'
 
 /** Features, hidden features and classes, as of the Planetoid data sets. */
@@ -13,9 +13,9 @@ const SIZES: Readonly<Record<string, readonly [number, number, number]>> = {
 }
 const OUTPUTS = ['loss', 'd_W1', 'd_N1', 'd_b1', 'd_W2', 'd_N2', 'd_b2'] as const
 
-export async function graphSage(device: Device, set: DataSet): Promise<Step | null> {
+export async function graphSage(device: Device, set: Matrix): Promise<Step | null> {
   const widths = SIZES[set.name]
-  if (set.kind !== 'matrix' || !widths) return null
+  if (!widths) return null
   const [d, h, c] = widths
   const n = set.tensor.shape[0]!
   const [rows, columns] = set.tensor.coords as [Int32Array, Int32Array]

@@ -1,6 +1,7 @@
-/** The models whose steps are measured; each is left out for data that does not fit it. */
+/** The models whose steps are measured. */
 import type { Command, Device } from '../../src/runtime/device.ts'
 import type { DataSet } from '../verify-all/data.ts'
+import { ENCODERS, type EncoderSize, encoder } from './encoder.ts'
 import { graphSage } from './graph-sage.ts'
 import { rgcn } from './rgcn.ts'
 
@@ -16,9 +17,22 @@ export interface Step {
   free(): void
 }
 
-export const MODELS: Readonly<Record<string, (device: Device, set: DataSet) => Promise<Step | null>>> = {
-  'graph-sage': graphSage,
-  rgcn,
+/** A model, on data sets or on sizes of its own. It is left out for data that does not fit it. */
+export type Case = DataSet | EncoderSize
+
+export interface Model {
+  /** Own sizes; data sets if undefined. */
+  readonly sizes?: readonly Case[]
+  readonly step: (device: Device, of: Case) => Promise<Step | null>
+}
+
+export const MODELS: Readonly<Record<string, Model>> = {
+  'graph-sage': { step: async (device, of) => (of.kind === 'matrix' ? graphSage(device, of) : null) },
+  rgcn: { step: async (device, of) => (of.kind === 'triples' ? rgcn(device, of) : null) },
+  encoder: {
+    sizes: ENCODERS,
+    step: async (device, of) => (of.kind === 'encoder' ? encoder(device, of) : null),
+  },
 }
 
 /** Uniform values in ± `scale`, the same in every run for a seed. */

@@ -2,13 +2,12 @@
 import { coords, dense, load } from '../../src/node.ts'
 import type { Device } from '../../src/runtime/device.ts'
 import { packageFile } from '../support.ts'
-import type { DataSet } from '../verify-all/data.ts'
+import type { Triples } from '../verify-all/data.ts'
 import { type Step, uniform } from './index.ts'
 
 const D = 32
 
-export async function rgcn(device: Device, set: DataSet): Promise<Step | null> {
-  if (set.kind !== 'triples') return null
+export async function rgcn(device: Device, set: Triples): Promise<Step> {
   const [relations, n] = set.tensor.shape as [number, number]
   const [rel, dst, src] = set.tensor.coords as [Int32Array, Int32Array, Int32Array]
   const key = (e: number): number => rel[e]! * n + dst[e]!

@@ -149,7 +149,53 @@ class Rgcn:
             yield "PyTorch, products first", lambda: self.by_hand(self.sums)
 
 
-MODELS = {"graph-sage": GraphSage, "rgcn": Rgcn}
+class Encoder:
+    """Dense layers in f16 on tokens × features, attention by `scaled_dot_product_attention`; also compiled as a whole."""
+
+    tolerance = 1e-2  # Of the largest value: f16 between the parts.
+
+    def __init__(self, case):
+        self.s, self.t, self.h, hidden, self.d = (case["sizes"][x] for x in ("sequences", "tokens", "heads", "hidden", "d"))
+        n, m = self.h * self.d, self.s * self.t
+        shapes = dict(Q=(n, n), K=(n, n), V=(n, n), O=(n, n), U=(hidden, n), Z=(n, hidden))
+        self.n, self.p = n, {}
+        for name, shape in shapes.items():
+            self.p[name] = array(case, name, *shape)
+            self.p["b" + name] = array(case, "b" + name, shape[0])
+        for k in "12":
+            self.p["g" + k], self.p["a" + k] = (array(case, f"{x}{k}", n) for x in "ga")
+        self.X = array(case, "X", n, m).t().contiguous()
+
+    def layer(self, kind):
+        p = {name: value.to(kind) for name, value in self.p.items()}
+        stacked, bias = torch.cat([p[x] for x in "QKV"]), torch.cat([p["b" + x] for x in "QKV"])
+
+        def call(x):
+            q, k, v = F.linear(x, stacked, bias).view(self.s, self.t, 3, self.h, self.d).permute(2, 0, 3, 1, 4)
+            a = F.scaled_dot_product_attention(q, k, v).transpose(1, 2).reshape(-1, self.n)
+            x = F.layer_norm(x + F.linear(a, p["O"], p["bO"]), (self.n,), p["g1"], p["a1"])
+            u = F.gelu(F.linear(x, p["U"], p["bU"]))
+            return F.layer_norm(x + F.linear(u, p["Z"], p["bZ"]), (self.n,), p["g2"], p["a2"])
+
+        return call
+
+    def result(self, y):
+        """As [features, tokens]."""
+        return [y.t()]
+
+    @torch.no_grad()
+    def expected(self):
+        return self.result(self.layer(torch.float64)(self.X.double()))
+
+    def peers(self):
+        x, layer = self.X.half(), torch.no_grad()(self.layer(torch.float16))
+        yield "PyTorch dense f16", lambda: self.result(layer(x))
+        for mode in ("default", "max-autotune-no-cudagraphs"):
+            compiled = torch.compile(layer, mode=mode)
+            yield f"PyTorch dense f16, compiled ({mode})", lambda: self.result(compiled(x))
+
+
+MODELS = {"graph-sage": GraphSage, "rgcn": Rgcn, "encoder": Encoder}
 
 
 def main():
@@ -161,7 +207,7 @@ def main():
 
         def right(got):
             error = worst(got, want)
-            return error < TOLERANCE, error
+            return error < getattr(model, "tolerance", TOLERANCE), error
 
         def ours(result):
             got = [torch.from_numpy(np.fromfile(f"{case['file']}-ours-{x}", dtype=np.float32)).cuda() for x in case["results"]]
@@ -169,8 +215,9 @@ def main():
             return ok
 
         print_result(case, "sparsetile", ours)
-        for name, call in model.peers():
-            for recorded in (True, False):
+        peers = model.peers()
+        for name, call in [next(peers)] if case["quick"] else peers:
+            for recorded in (True,) if case["quick"] else (True, False):
                 way = "recorded" if recorded else "as calls"
                 print_fastest(clock, case, f"{name}, {way}", lambda: [(way, call)], lambda call: right(call()), recorded)
         del model

@@ -90,6 +90,11 @@ test('a definition that overrides none of the base is called, or is an error tha
   expect(errors(extending('define ff(v) = ff(v)'))).toMatchObject([{ code: 'check/definition' }])
   const called = 'buffer z: f32[i] out; define ff(v) = 2 * v; iterate also [i] as S { z[i] = ff(f32(x[i])) }'
   expect([...read(extending(called)).kernels.keys()]).toContain('more')
+  // A definition that replaces one of the base may call the kernel's own, which stand in any order.
+  const helper = 'define f(v) = g(v) + 1; define g(v) = h(v); define h(v) = 2 * v'
+  const inline = 'define f(v) = 2 * v + 1'
+  const [kernel, same] = [helper, inline].map((text) => read(extending(text)).kernels.get('more'))
+  expect(meaning(kernel)).toBe(meaning(same))
 })
 
 const TYPED = `

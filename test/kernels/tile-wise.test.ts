@@ -5,6 +5,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { flatInputs } from '../../src/api/inputs/flat-inputs.ts'
 import { coords, type Device, devices, load, type SptProgram } from '../../src/node.ts'
 import { isTileWise, layersFromValues, prune, tileWise } from '../../src/prune.ts'
+import { staleChoices } from '../../src/search/choice/table-text.ts'
 import { runs, sample } from '../support/cases.ts'
 import { interpreted } from '../support/interpreted.ts'
 import { integers, type KernelCase, kernelSuite, matrix, patterns } from '../support/kernels.ts'
@@ -279,4 +280,24 @@ test('at low sparsity `auto` selects the dense schedule', async () => {
   expect(await before(5, 128, 8.0)).toBe('mma(m_by = 1, n_by = 1)')
   // Sizes that are no whole blocks: nobody looks at the weights.
   expect(await taken(1, 128, 32)).toEqual(['wgmma', undefined])
+})
+
+test('a kernel that extends a library kernel has its default schedule, and no stored choice is out of date', async () => {
+  const program = await load(`import { pruned_linear_f16 } from "sparsetile/kernels/tile-wise.spt"
+    kernel squared() extends pruned_linear_f16 { define epilogue(s) = s * s }`)
+  const squared = program.kernel('squared')
+  expect(staleChoices(squared)).toEqual([])
+  const W = coords(
+    [2, 3],
+    [
+      [0, 1, 1],
+      [2, 0, 2],
+    ],
+    Uint16Array.of(0x3c00, 0x4000, 0x4200),
+    'f16',
+  )
+  const fn = await squared.schedule('auto').build(present[0]!)
+  const binding = await fn.bind({ W, m: 4, low: 0 }, { seed: 3 })
+  expect(binding.selection!.text).toBe('cpu')
+  expect((await binding.verify()).ok).toBe(true)
 })

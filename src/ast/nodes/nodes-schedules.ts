@@ -147,6 +147,8 @@ export interface Dispatch extends Item, ScheduleName {
   readonly isExtension: boolean
   /** The file of the branches; null if they are in the text. */
   readonly table: Path | null
+  /** For a choice of a base kernel in an extension of this kernel: the base, whose table is read. */
+  readonly inheritedFrom?: string
   /** In source order, at least one without `table`; only the last may have no condition. */
   readonly branches: readonly Branch[]
 }

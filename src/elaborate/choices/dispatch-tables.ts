@@ -10,7 +10,7 @@ import type { StoredDispatch } from '../schedules/schedule-types.ts'
 /** The dispatch of the kernel in the file that `choose from` names. */
 export function storedDispatch(c: Ast.Dispatch, r: Resolve): StoredDispatch | null {
   const { value, span } = c.table!
-  const kernel = c.kernel.name
+  const kernel = c.inheritedFrom ?? c.kernel.name
   const tables = r.tables(c)
   const [first] = tables
   if (!first)
@@ -48,7 +48,8 @@ export function storedDispatch(c: Ast.Dispatch, r: Resolve): StoredDispatch | nu
         lookup: { name: origin.value, candidates },
       })
   if (errorCount() > before) return null
-  return { path: resolvePath(c.span.source, value), hash: table.hash, origins, branches }
+  const hash = c.inheritedFrom === undefined ? table.hash : null
+  return { path: resolvePath(c.span.source, value), hash, origins, branches }
 }
 
 type Values = Ast.OriginField['values']

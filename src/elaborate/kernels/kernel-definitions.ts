@@ -43,11 +43,37 @@ export function mergedDefinitions(
         lookup: { name, candidates: base.map((b) => b.name.name) },
         hint: `override a definition of the base, call ${name}, or remove it`,
       })
-    // The order of the base is kept, because its definitions may call earlier ones.
     else merged.set(name, d)
     own.set(name, d)
   }
-  return [...merged.values()]
+  return base ? calleesFirst(merged) : [...merged.values()]
+}
+
+/**
+ * Definitions in their order, but each after those that it calls: a definition that replaces one of the base may call the
+ * kernel's own.
+ */
+function calleesFirst(definitions: ReadonlyMap<string, Ast.Define>): readonly Ast.Define[] {
+  const ordered = new Set<Ast.Define>()
+  const visited = new Set<Ast.Define>()
+  const place = (d: Ast.Define): void => {
+    if (visited.has(d)) return
+    visited.add(d)
+    walkSyntax(d.value, (node) => {
+      const callee = calledName(node)
+      const called = callee === null ? undefined : definitions.get(callee)
+      if (called) place(called)
+    })
+    ordered.add(d)
+  }
+  for (const d of definitions.values()) place(d)
+  return [...ordered]
+}
+
+/** The definition or function that a node calls; null for other nodes. */
+const calledName = (node: AnyNode): string | null => {
+  const call = node as Ast.Call
+  return call.kind === 'call' && !call.by ? call.fn.name : null
 }
 
 /** True if a member of the kernel's own text calls a definition, other than the definition itself. */
@@ -56,8 +82,7 @@ function isCalled(name: string, { members }: Ast.Kernel): boolean {
   for (const m of members)
     if (!(isDefine(m) && m.name.name === name))
       walkSyntax(m, (node) => {
-        const call = node as Ast.Call
-        found ||= call.kind === 'call' && !call.by && call.fn.name === name
+        found ||= calledName(node) === name
       })
   return found
 }

@@ -283,6 +283,7 @@ class Instantiation {
       params: s.params.map((p) => filled(p, of.values)),
       kernel: { ...s.kernel, name: instance.kernel.name.name },
       types: [],
+      ...(s.kind === 'choice' && of !== instance && { inheritedFrom: of.kernel.name.name }),
     }
     copies.set(s, copy)
     for (const { name } of s.params)
