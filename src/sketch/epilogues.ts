@@ -34,12 +34,12 @@ export function chooseEpilogues(
   producers: ReadonlyMap<NestShape, NestShape>,
   d: Decisions,
   accepts: (producer: NestShape, epilogue: NestShape) => boolean,
-): ReadonlyMap<string, string> {
-  const destinations = new Map<string, string>()
+): ReadonlyMap<NestShape, NestShape> {
+  const destinations = new Map<NestShape, NestShape>()
   for (const [nest, producer] of producers) {
-    if (destinations.has(producer.name) || !accepts(producer, nest)) continue
+    if (destinations.has(producer) || !accepts(producer, nest)) continue
     if (d.form(`${nest.prefix}.at`, [producer.name, 'apart']) === producer.name)
-      destinations.set(nest.name, producer.name)
+      destinations.set(nest, producer)
   }
   return destinations
 }

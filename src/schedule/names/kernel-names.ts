@@ -16,13 +16,16 @@ interface Gone {
   readonly var: string
 }
 
+/** The text on which a new name is based, given the names that it depends on. */
+export type NameBase = (nameOf: (text: string) => string) => string
+
 /**
  * The index follows a sequence of kernels. The index is fast for kernels before and after a step, and slower for
  * unrelated kernels.
  */
 export class KernelNames {
   /** Makes all fresh names: names for a schedule that is repeated with other names. */
-  readonly placeholder?: (base: string) => string
+  readonly placeholder?: (base: NameBase, of: 'definition' | 'nest') => string
   readonly #counts = new Map<string, number>()
   /** Statements of the body, by the users' names of the loops in them. */
   readonly #nests = new Map<string, Set<Stmt>>()

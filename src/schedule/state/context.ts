@@ -5,12 +5,12 @@
 
 import { failAt, type Problem, type Span } from '../../ast/diagnostics/diagnostic.ts'
 import { orList } from '../../ast/diagnostics/suggest.ts'
-import { type FreshNames, unusedName } from '../../ir/expressions/bound-names.ts'
+import { type FreshNames, nestNames, unusedName } from '../../ir/expressions/bound-names.ts'
 import { print2 } from '../../ir/print/print-stage2.ts'
 import type { LoopLocation } from '../../ir/statements/definitions.ts'
 import { allocations, bindsName, definitionsIn, findLoop, loopsOf } from '../../ir/statements/definitions.ts'
 import type { Buffer, For, Kernel2 } from '../../ir/statements/loops.ts'
-import { KernelNames, type LoopRef, loopNames } from '../names/kernel-names.ts'
+import { KernelNames, type LoopRef, loopNames, type NameBase } from '../names/kernel-names.ts'
 
 /** A loop that a step replaced. */
 export interface Consumed {
@@ -169,9 +169,16 @@ export class Context implements FreshNames {
   /** Claims and returns the name `base`, or `base_2` and so on if `base` is taken. */
   fresh(base: string): string {
     const from = this.kernel.body.length > FEW_NESTS ? this.#names.freeNumber(base) : undefined
-    const name = this.known.placeholder?.(base) ?? unusedName(base, (x) => this.#isTaken(x), from)
+    const name =
+      this.known.placeholder?.((nameOf) => nameOf(base), 'definition') ??
+      unusedName(base, (x) => this.#isTaken(x), from)
     this.#own.add(name)
     return name
+  }
+
+  /** Returns an unused name of a loop nest. @param base - Its text, given the names of other loop nests */
+  freshNest(base: NameBase): string {
+    return this.known.placeholder?.(base, 'nest') ?? nestNames(this.kernel.body).fresh(base((name) => name))
   }
 
   /** Claims and returns the name that a user chose for a buffer. Throws `schedule/name-taken`. */

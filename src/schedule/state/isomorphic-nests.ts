@@ -8,9 +8,9 @@ import { unusedName } from '../../ir/expressions/bound-names.ts'
 import { getOrAdd, memoize } from '../../ir/memoize.ts'
 import { nodesOnce, renamed } from '../../ir/node-trees.ts'
 import { readsOf, writesOf } from '../../ir/statements/accesses.ts'
-import { bindsName, definitionsIn } from '../../ir/statements/definitions.ts'
+import { bindsName, definitionsIn, loopsOf } from '../../ir/statements/definitions.ts'
 import type { Buffer, For, Kernel2, Stmt } from '../../ir/statements/loops.ts'
-import { KernelNames } from '../names/kernel-names.ts'
+import { KernelNames, type NameBase } from '../names/kernel-names.ts'
 import type { Step } from '../steps/resolve.ts'
 import type { LoopStep } from '../steps/step-data.ts'
 import { apply, applyKnown, type ScheduleState, start } from './state.ts'
@@ -19,24 +19,30 @@ import { apply, applyKnown, type ScheduleState, start } from './state.ts'
 export interface NestGroup {
   /** Equal for groups that are isomorphic. */
   readonly key: string
-  readonly nests: readonly Stmt[]
+  readonly nests: readonly For[]
   /** Names of the kernel by their placeholders. */
   readonly names: ReadonlyMap<string, string>
   /** The loop nests, and the other statements that use their buffers, with placeholders for the names. */
   readonly model: () => Kernel2
 }
 
-/** A new name in the steps on a model. `base` has placeholders; `lasts`: the name is bound after the step. */
+/** A new name in the steps on a model. */
 interface NewName {
   readonly placeholder: string
-  readonly of: 'loop' | 'buffer' | 'definition'
-  readonly base: string
-  lasts: boolean
+  readonly of: 'loop' | 'buffer' | 'definition' | 'nest'
+  readonly base: NameBase
+}
+
+interface KnownStep {
+  readonly step: LoopStep
+  readonly names: readonly NewName[]
+  /** New names that are unused after the step. */
+  readonly unused: readonly NewName[]
 }
 
 /** Steps on the model of a group, and their result. */
 export interface KnownSteps {
-  readonly steps: readonly { readonly step: LoopStep; readonly names: readonly NewName[] }[]
+  readonly steps: readonly KnownStep[]
   readonly nests: readonly Stmt[]
   readonly consumed: ScheduleState['consumed']
   readonly added: readonly Buffer[]
@@ -102,10 +108,10 @@ function structureOf(nests: readonly For[], kernel: Kernel2): Structure {
 export const structureKey = (nest: For, kernel: Kernel2): string =>
   JSON.stringify(structureOf([nest], kernel).data, nodesOnce())
 
-/** The group of the top-level loops `tops`; `undefined` in kernels with rounds, or if facts name the loop nests. */
-export function nestGroup(kernel: Kernel2, tops: readonly string[]): NestGroup | undefined {
+/** The group of top-level loop nests; `undefined` in kernels with rounds, or if facts name the loop nests. */
+export function nestGroup(kernel: Kernel2, names: readonly string[]): NestGroup | undefined {
   const { body, buffers, params, disjointWrites = [], lostWrites, runtimeLists } = kernel
-  const nests = body.filter((s): s is For => s.kind === 'for' && tops.includes(s.var))
+  const nests = body.filter((s): s is For => s.kind === 'for' && names.includes(s.nest))
   const isNamed = disjointWrites.some((w) => nests.some((n) => w.nests.some((g) => g.includes(n.nest))))
   const hasRounds = body.some((s) => s.kind === 'rounds')
   if (isNamed || hasRounds || lostWrites || runtimeLists) return undefined
@@ -164,13 +170,13 @@ export class ModelSchedule {
     const made: NewName[] = []
     const model = group.model()
     const names = Object.assign(new KernelNames(), {
-      placeholder: (base: string) => newName(made, group.names.size, base, 'definition'),
+      placeholder: (base: NameBase, of: NewName['of']) => newName(made, group.names.size, base, of),
     })
     return new ModelSchedule(kernel, group, model, start(model, 0, names), made, [])
   }
 
   placeholder(base: string, of: NewName['of']): string {
-    return newName(this.made, this.group.names.size, base, of)
+    return newName(this.made, this.group.names.size, (nameOf) => nameOf(base), of)
   }
 
   apply(steps: readonly Step[]): ModelSchedule {
@@ -183,15 +189,18 @@ export class ModelSchedule {
     const state = apply(this.state, step)
     const into = 'into' in step ? [step.into].flat() : []
     const names = made.filter((n, k) => k >= first || into.includes(n.placeholder))
-    for (const n of names) n.lasts = isBound(state, n.placeholder)
-    return new ModelSchedule(compilation.kernel, group, model, state, made, [...steps, { step, names }])
+    const unused = made.filter((n) => !isUsed(state, n) && (names.includes(n) || isUsed(this.state, n)))
+    return new ModelSchedule(compilation.kernel, group, model, state, made, [
+      ...steps,
+      { step, names, unused },
+    ])
   }
 
   /** An error with the names of the group. */
   withNames(error: SptError): SptError {
     const bases = new Map(this.made.map((n) => [n.placeholder, n.base]))
     const fill = (text: string): string =>
-      text.replace(PLACEHOLDER, (p) => this.group.names.get(p) ?? fill(bases.get(p)!))
+      text.replace(PLACEHOLDER, (p) => this.group.names.get(p) ?? bases.get(p)!(fill))
     return new SptError(renamed(error.diagnostics, fill))
   }
 
@@ -218,16 +227,24 @@ export class ModelSchedule {
   }
 }
 
-function newName(made: NewName[], first: number, base: string, of: NewName['of']): string {
+function newName(made: NewName[], first: number, base: NameBase, of: NewName['of']): string {
   const placeholder = `__${first + made.length}__`
-  made.push({ placeholder, of, base, lasts: false })
+  made.push({ placeholder, of, base })
   return placeholder
 }
 
-const isBound = ({ kernel: { body, buffers }, consumed }: ScheduleState, name: string): boolean =>
-  body.some((s) => bindsName(s, name)) ||
-  buffers.some((b) => b.name === name) ||
-  consumed.some((c) => c.var === name)
+function isUsed(
+  { kernel: { body, buffers }, consumed }: ScheduleState,
+  { placeholder: name, of }: NewName,
+): boolean {
+  if (of === 'loop' || of === 'nest')
+    return loopsOf(body).some((l) => (of === 'loop' ? l.name : l.nest) === name)
+  return (
+    body.some((s) => bindsName(s, name)) ||
+    buffers.some((b) => b.name === name) ||
+    consumed.some((c) => c.var === name)
+  )
+}
 
 /** True for the loop nests of a group in the model. */
 const isNestOf = (s: Stmt, { names }: NestGroup): boolean => s.kind === 'for' && names.has(s.var)
@@ -247,21 +264,22 @@ export function repeatSteps(
   const loops = new Set<string>()
   const isTaken = (name: string): boolean => index.has(name) || taken.has(name)
   const isLoop = (name: string): boolean => index.hasLoop(name) || loops.has(name)
+  const isNest = (name: string): boolean => loopsOf(kernel.body).some((l) => l.nest === name)
   const isReserved = {
     definition: isTaken,
+    nest: (name: string) => isTaken(name) || isNest(name),
     loop: isLoop,
     buffer: (name: string) => isTaken(name) || isLoop(name),
   }
-  for (const { names: made } of known.steps) {
+  for (const { names: made, unused } of known.steps) {
     for (const { placeholder, of, base } of made) {
-      const text = fill(base)
+      const text = base(fill)
       const name = unusedName(text, isReserved[of], of === 'definition' ? index.freeNumber(text) : undefined)
       all.set(placeholder, name)
       if (of === 'loop') loops.add(name)
       else taken.add(name)
     }
-    for (const { placeholder, of, lasts } of made)
-      if (!lasts && of !== 'loop') taken.delete(all.get(placeholder)!)
+    for (const { placeholder, of } of unused) (of === 'loop' ? loops : taken).delete(all.get(placeholder)!)
   }
   const first = state.coordSteps + state.steps
   const gone = renamed(known.consumed, fill).map((c) => ({ ...c, step: first + c.step }))
@@ -272,7 +290,7 @@ export function repeatSteps(
     ? kernel.buffers
     : [...kernel.buffers.filter((b) => !removed.includes(b.name)), ...added]
   const repeated = renamed(known.nests, fill)
-  const body = kernel.body.flatMap((s) => (s === nests[0] ? repeated : nests.includes(s) ? [] : [s]))
+  const body = kernel.body.flatMap((s) => (s === nests[0] ? repeated : nests.includes(s as For) ? [] : [s]))
   return applyKnown(
     state,
     known.steps.map(({ step }) => renamed(step, fill)),

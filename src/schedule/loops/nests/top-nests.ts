@@ -1,7 +1,6 @@
 /** Top-level loop nests that `merge` and `join` combine into one: lookup by name, and the place of the result. */
 
 import type { Span } from '../../../ast/diagnostics/diagnostic.ts'
-import { nestNames } from '../../../ir/expressions/bound-names.ts'
 import { add, type Expr, int, lt, mul, sub, type ThreadAxis, variable } from '../../../ir/expressions/expr.ts'
 import { sameExpr } from '../../../ir/expressions/structural-equality.ts'
 import { directionOf } from '../../../ir/instructions/hardware-axes.ts'
@@ -88,13 +87,12 @@ export function placeFor(cx: Context, members: readonly TopNest[]): number {
 }
 
 /** Returns an unused name: the common prefix of the names, up to a `_`, or `otherwise`. */
-export function nestName(cx: Context, nests: readonly string[], otherwise: string): string {
-  const words = nests.map((n) => n.split('_'))
-  const first = words[0]!
-  const common = first.findIndex((w, k) => words.some((other) => other[k] !== w))
-  const base = first.slice(0, common < 0 ? first.length : common).join('_') || otherwise
-  return nestNames(cx.kernel.body).fresh(base)
-}
+export const nestName = (cx: Context, nests: readonly string[], otherwise: string): string =>
+  cx.freshNest((nameOf) => {
+    const [first, ...others] = nests.map((n) => nameOf(n).split('_'))
+    const common = first!.findIndex((w, k) => others.some((other) => other[k] !== w))
+    return first!.slice(0, common < 0 ? first!.length : common).join('_') || otherwise
+  })
 
 // Block ranges of horizontal fusion: in one launch of several loop nests, their ranges of blocks are
 // consecutive, and the index of a block determines its loop nest.
