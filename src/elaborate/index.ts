@@ -21,6 +21,7 @@ import { declaredGradients, deriveDeclared, gradientText } from './kernels/decla
 import { instantiateKernels, type TypedKernel } from './kernels/kernel-instances.ts'
 import { elaborateKernel } from './kernels/kernels.ts'
 import { elaborateMonoid } from './kernels/monoids.ts'
+import { schedulesIn } from './schedules/callee-schedules.ts'
 import type { Resolve } from './schedules/resolve.ts'
 import { elaborateSchedule } from './schedules/schedule-declarations.ts'
 import type { Choice, Schedule } from './schedules/schedule-types.ts'
@@ -68,6 +69,8 @@ export interface Elaborated {
   /** Search spaces by kernel, then by name. */
   readonly spaces: ReadonlyMap<string, ReadonlyMap<string, Space>>
   readonly named: Named
+  /** A schedule of a kernel with these steps, over the names of the entry file. @throws SptError with every error found */
+  readonly scheduleWith: (kernel: string, steps: readonly Ast.Step[]) => Schedule
 }
 
 /** Memories and instructions in the entry file, or in declarations that it can name, wherever they are declared. */
@@ -225,6 +228,7 @@ function elaborated(linked: Program): Elaborated {
     return {
       schedules:
         s.kind === 'function' ? undefined : (owner?.schedules() ?? scope.schedules.get(s.kernel.name)),
+      schedulesOf: schedulesIn(scope),
       functions: scope.functions,
       ambiguous: scope.ambiguous,
       kernel: decl ? kernelOf(decl) : null,
@@ -287,5 +291,33 @@ function elaborated(linked: Program): Elaborated {
   const ambiguous = new Map(
     [...program.ambiguous].filter(([, decls]) => decls.some((d) => d.kind === 'kernel')),
   )
-  return { kernels, typed, ambiguous, formats, monoids, memories, instrs, schedules, choices, spaces, named }
+  const scheduleWith = (name: string, steps: readonly Ast.Step[]): Schedule =>
+    throwErrors(() => {
+      const { span } = steps[0]!
+      const id = (text: string): Ast.Ident => ({ name: text, span })
+      const s: Ast.Schedule = {
+        kind: 'schedule',
+        kernel: id(name),
+        types: [],
+        name: id('steps'),
+        params: [],
+        steps,
+        span,
+      }
+      return elaborateSchedule(s, around(s)!, [])!
+    })
+  return {
+    kernels,
+    typed,
+    ambiguous,
+    formats,
+    monoids,
+    memories,
+    instrs,
+    schedules,
+    choices,
+    spaces,
+    named,
+    scheduleWith,
+  }
 }

@@ -109,6 +109,8 @@ export interface Surroundings extends Declarations {
   /** Dispatches: schedules that are selected when data are bound. */
   readonly choices: ReadonlyMap<string, Choice>
   readonly spaces: ReadonlyMap<string, Space>
+  /** A schedule of the kernel with these steps, over the names of the program. */
+  readonly scheduleWith: (steps: readonly Ast.Step[]) => Schedule
   readonly sources: Sources
   /** The program does not declare the kernel: it was derived by a call. */
   readonly isDerived?: true

@@ -26,6 +26,7 @@ import { checkDevice, checkSizes, expectArgument, expectName, nameText } from '.
 import { declaredOf, type RunInputs, valuesIn } from '../inputs/bound-inputs.ts'
 import { type Inputs, namedInputs, type SelectionOptions } from '../inputs/flat-inputs.ts'
 import { formatInputsFor } from '../inputs/format-input-binding.ts'
+import { calleeSteps } from './callee-steps.ts'
 import { Inspection } from './inspection.ts'
 import { allFormatInputsIn, formatInputsIn, type Surroundings } from './instruction-lookup.ts'
 import { microTiles } from './micro-tiles.ts'
@@ -215,8 +216,12 @@ export class Kernel extends SteppedKernel<Kernel> {
     return params.map((p) => ({ name: p.name, required: p.default === null }))
   }
 
-  /** Steps of a schedule of the program. Arguments are positional; omitted ones take their defaults. */
+  /**
+   * Steps of a schedule of the program, or of a called kernel: `layer.gpu at encoder[3]`; without `at`, for all calls of the
+   * kernel. Arguments are positional; omitted ones take their defaults.
+   */
   steps(name: string, ...args: (number | undefined)[]): readonly Step[] {
+    if (name.includes?.('.')) return calleeSteps(name, args, this.surroundings)
     return stepsOf(this.#schedule(name), args)
   }
 

@@ -209,7 +209,7 @@ const fieldsOf = (given: object, surroundings: Surroundings): object =>
 
 /** Returns the members of a group; null for another text. */
 function membersOf(text: string): readonly string[] | null {
-  const group = /^\(([\w.\s]+(?:,[\w.\s]+)+)\)(?:\.(\w+))?$/.exec(text.trim())
+  const group = /^\(([\w.[\]\s]+(?:,[\w.[\]\s]+)+)\)(?:\.(\w+))?$/.exec(text.trim())
   const suffix = group?.[2] === undefined ? '' : `.${group[2]}`
   return group?.[1]?.split(',').map((member) => `${member.trim()}${suffix}`) ?? null
 }

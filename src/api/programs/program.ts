@@ -113,6 +113,7 @@ export class SptProgram extends ErrorSources {
       schedules: this.#e.schedules.get(chosen!) ?? new Map(),
       choices: this.#e.choices.get(chosen!) ?? new Map(),
       spaces: this.#e.spaces.get(chosen!) ?? new Map(),
+      scheduleWith: (steps) => this.#e.scheduleWith(chosen!, steps),
       sources: this.sources,
       own: (this.#made.instructions ?? true) ? null : this.#e.named,
       observer: this.#made.observer ?? null,

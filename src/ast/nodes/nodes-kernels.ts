@@ -1,6 +1,7 @@
 /** Kernels: axes, buffers, statements; and the monoids that they reduce with. */
 import type { Span } from '../diagnostics/diagnostic.ts'
 import type { AxisDef } from './axis-kinds.ts'
+import type { ExpandedCall } from './expanded-calls.ts'
 import type { Ident, Item, Node, Trivia, TypeName } from './nodes-base.ts'
 import type { Access, Element, Expr, For, NamedArg, NumberLit } from './nodes-exprs.ts'
 
@@ -21,6 +22,8 @@ export interface Kernel extends Item {
   readonly members: readonly Member[]
   /** The kernel is derived from another one, and has no members of its own. */
   readonly gradient?: GradientOf | undefined
+  /** The calls in place of which the members of callees are; only after elaboration has expanded calls. */
+  readonly calls?: readonly ExpandedCall[] | undefined
 }
 /** `sage by loss wrt (W1, dense b1) stopping (top) recomputing (H)`. */
 export interface GradientOf extends Node {

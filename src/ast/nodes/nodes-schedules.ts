@@ -116,9 +116,14 @@ interface StepValues extends Node {
 }
 /** The kind of a name in a step: an existing object, or one that the step creates. */
 export type StepName = 'buffer' | 'nest' | 'size' | 'new loop' | 'new buffer'
-/** `use rowwise(8)`, `use threads(sum.i, 8) -> (block, row)`. */
+/**
+ * `use rowwise(8)`, `use threads(sum.i, 8) -> (block, row)`. `use layer.gpu(8) at encoder[3].layer` applies a schedule of a
+ * called kernel to a call; without `at`, to all calls of the kernel.
+ */
 export interface UseStep extends Item {
   readonly kind: 'use'
+  readonly kernel?: Ident
+  readonly at?: Ident
   readonly schedule: Ident
   /** A loop is a name or a field. */
   readonly args: readonly UseArgument[]

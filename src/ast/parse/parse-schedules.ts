@@ -11,6 +11,7 @@ import {
   blockItem,
   checked,
   get,
+  getList,
   item,
   line,
   part,
@@ -54,7 +55,12 @@ export const schedules: Actions = {
   AsPart: part<ast.AsPart>(null, '...', 'where'),
   StepEach: line<ast.EachStep>('each', '', 'what=', '', 'buffer', '', 'as', '{steps}'),
   StepMerge: part<ast.MergePartsStep>('merge_parts', '', '', '', 'buffer'),
-  StepUse: part<ast.UseStep>('use', '', 'schedule', 'args*', 'results*'),
+  StepUse(_, callee, schedule, args, results, call): ast.UseStep {
+    const [kernel, at] = [callee, call].map((n) => get<ast.Ident | null>(n))
+    const use = { schedule: get<ast.Ident>(schedule), args: getList<ast.UseArgument>(args) }
+    const of = { ...(kernel && { kernel }), ...(at && { at }) }
+    return { kind: 'use', ...use, results: getList(results), ...of, span: spanOf(this) }
+  },
   UseArgs: (_, args, _close) => checkGroups(get<ast.UseArgument[]>(args)),
   UseArg_nests(nests, _, name): ast.UseArgument {
     const field = get<ast.Ident>(name)
@@ -70,6 +76,21 @@ export const schedules: Actions = {
         : { kind: 'name', name: name.name, span }
     })
     return { kind: 'group', items, span: spanOf(this) }
+  },
+  UseArg_member(label, loop): ast.UseArgument {
+    const { nest, name, span } = get<ast.LoopRef>(loop)
+    const owner = `${label.sourceString}${(nest ?? name).name}`
+    const own: ast.Name = { kind: 'name', name: owner, span: between(spanOf(label), (nest ?? name).span) }
+    return nest ? { kind: 'field', object: own, field: name, span } : own
+  },
+  memberName(_labels, _copies, _dots, _name) {
+    return word(this)
+  },
+  nestName(_labels, _name) {
+    return word(this)
+  },
+  callName(_labels, _innerCopies, _dots, _name, _copies) {
+    return word(this)
   },
   Loop(first, _, second): ast.LoopRef {
     const name = get<ast.Ident | null>(second)

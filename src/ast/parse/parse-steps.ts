@@ -24,13 +24,13 @@ function recipe(s: Syntax): Recipe {
   return 'optional' in s ? ['opt', null, seq(s.optional)] : valueRecipe(s.value)
 }
 
-const RULES = { loop: 'Loop', name: 'ident', place: 'Place', binding: 'Binding', instance: 'Instance' }
+const RULES = { loop: 'Loop', name: 'memberName', place: 'Place', binding: 'Binding', instance: 'Instance' }
 
 function itemRecipe(v: Exclude<ValueSyntax, ListSyntax>): Recipe {
   if (v.kind === 'word') return token(v.text)
   if (v.kind === 'integer') return applyRule(v.operand ? 'Primary' : 'Expr')
   if (v.kind === 'data') throw new Error('data have no text')
-  return applyRule(RULES[v.kind])
+  return applyRule(v.kind === 'name' && v.of.startsWith('new ') ? 'ident' : RULES[v.kind])
 }
 
 function valueRecipe(v: ValueSyntax): Recipe {

@@ -197,13 +197,17 @@ export const namedArgDoc = ({ name, value }: ast.NamedArg): Doc => [
 ]
 
 export const callDoc = ({
+  kernel,
   schedule,
   args,
   results,
-}: Pick<ast.UseStep, 'schedule' | 'args' | 'results'>): Doc => [
+  at,
+}: Pick<ast.UseStep, 'kernel' | 'schedule' | 'args' | 'results' | 'at'>): Doc => [
+  kernel ? `${kernel.name}.` : '',
   schedule.name,
   optional(args.map((a) => (a.kind === 'group' ? useGroupDoc(a.items) : exprDoc(a)))),
   resultsDoc(results),
+  at ? ` at ${at.name}` : '',
 ]
 
 /** `(a, b).i`, or `(a.i, b.j)` */

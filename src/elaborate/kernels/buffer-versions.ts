@@ -60,9 +60,12 @@ export class BufferVersions {
 
   /**
    * The members after the last statement: the last version of a buffer and the buffer exchange names. An `inout` buffer
-   * is the first version, and receives a copy of the last version.
+   * is the first version, and receives a copy of the last version. `nameOf` returns the name of a buffer after that.
    */
-  settle(members: readonly Ast.Member[], unused: (name: string) => string): readonly Ast.Member[] {
+  settle(
+    members: readonly Ast.Member[],
+    unused: (name: string) => string,
+  ): { readonly members: readonly Ast.Member[]; readonly nameOf: (name: string) => string } {
     const buffers = new Map(members.flatMap((m) => (m.kind === 'buffer' ? [[m.name.name, m]] : [])))
     const names = new Map<string, string>()
     const copies: Ast.Member[] = []
@@ -72,12 +75,13 @@ export class BufferVersions {
       if (buffer.role.name === 'inout') copies.push(copyIteration(unused(`${name}_result`), buffer, last))
       else names.set(name, last).set(last, name)
     }
+    const nameOf = (name: string): string => names.get(name) ?? name
     const named = (m: Ast.Member): Ast.Member => {
       if (names.size === 0) return m
-      const own = withBuffers(m, (name) => names.get(name) ?? name)
+      const own = withBuffers(m, nameOf)
       return own.kind === 'buffer' ? { ...own, role: buffers.get(own.name.name)!.role } : own
     }
-    return [...members.map(named), ...copies]
+    return { members: [...members.map(named), ...copies], nameOf }
   }
 }
 

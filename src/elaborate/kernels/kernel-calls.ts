@@ -3,6 +3,7 @@
  * `repeat` copies members, and rounds become members between edges. Later stages receive a kernel without calls.
  */
 import { type Span, spanInCall } from '../../ast/diagnostics/span.ts'
+import { callInCall, type ExpandedCall } from '../../ast/nodes/expanded-calls.ts'
 import type * as Ast from '../../ast/nodes/nodes.ts'
 import { copyIteration } from '../../ast/nodes/syntax-builders.ts'
 import { mapSyntax } from '../../ast/nodes/walk.ts'
@@ -12,7 +13,7 @@ import { errorCount, report } from '../diagnostics.ts'
 import { BufferVersions } from './buffer-versions.ts'
 import { type Arguments, argumentsOf, checkUpdates } from './call-arguments.ts'
 import { Unification } from './call-unification.ts'
-import { calleeNames, Renaming } from './callee-members.ts'
+import { type CalleeNames, calleeNames, Renaming } from './callee-members.ts'
 import { type Copy, countOf, DeclaredNames, inCopy, KERNEL } from './repeated-members.ts'
 import { partsOfRounds, rejectNested } from './rounds.ts'
 
@@ -26,8 +27,8 @@ export interface FindCallee {
   isKernel(name: Ast.Ident): boolean
 }
 
-/** The members of a kernel with members of callees in place of calls. Reports `check/call` errors. */
-export function withCalls(kernel: Ast.Kernel, find: FindCallee): readonly Ast.Member[] {
+/** The members of a kernel with members of callees in place of calls, and the calls. Reports `check/call` errors. */
+export function withCalls(kernel: Ast.Kernel, find: FindCallee): Pick<Ast.Kernel, 'members' | 'calls'> {
   return new Expansion(kernel, find).result()
 }
 
@@ -44,6 +45,7 @@ class Expansion {
   readonly #made = new Set<string>()
   readonly #versions = new BufferVersions()
   readonly #names: DeclaredNames
+  readonly #calls: ExpandedCall[] = []
   #suffix = ''
   /** The rounds that are being expanded. */
   #rounds: Ast.Ident | null = null
@@ -102,8 +104,14 @@ class Expansion {
     this.#rounds = null
   }
 
-  result(): readonly Ast.Member[] {
-    return this.#versions.settle(this.#members, (name) => this.#unused(name))
+  result(): Pick<Ast.Kernel, 'members' | 'calls'> {
+    const { members, nameOf } = this.#versions.settle(this.#members, (name) => this.#unused(name))
+    const settled = (call: ExpandedCall): ExpandedCall => ({
+      ...call,
+      buffers: new Map([...call.buffers].map(([own, name]) => [own, nameOf(name)])),
+      calls: call.calls.map(settled),
+    })
+    return { members, calls: this.#calls.map(settled) }
   }
 
   #push(m: Ast.Member): void {
@@ -187,9 +195,30 @@ class Expansion {
         push(rename.edge(m, `${label}_${m.name.name}`))
       }
     for (const buffer of names.buffers.values()) this.#versions.write(buffer)
+    this.#record(call, callee, label, names, u.values)
     return callee.members.flatMap((m) =>
       m.kind === 'buffer' && m.role.name === 'out' ? this.#buffers.get(names.buffers.get(m.name.name)!)! : [],
     )
+  }
+
+  #record(
+    { span, label }: Ast.KernelCall,
+    callee: Ast.Kernel,
+    prefix: string,
+    { locals: iterators, ...names }: CalleeNames,
+    values: ReadonlyMap<string, Ast.Expr>,
+  ): void {
+    const sizes = new Map(
+      [...values].map(([name, e]) => [
+        name,
+        e.kind === 'name' ? e.name : e.kind === 'number' ? e.value : null,
+      ]),
+    )
+    const copies = this.#suffix.split('_').slice(1).map(Number)
+    const own = { label: label?.name ?? prefix.slice(0, prefix.length - this.#suffix.length), copies, prefix }
+    const call = { ...own, callee: { name: callee.name.name, span: callee.span }, span }
+    const outer: ExpandedCall = { ...call, ...names, iterators, sizes, calls: [] }
+    this.#calls.push({ ...outer, calls: (callee.calls ?? []).map((c) => callInCall(c, outer)) })
   }
 
   #latest(name: string): Ast.BufferDecl | undefined {

@@ -158,7 +158,7 @@ class Instantiation {
     const expanded =
       hasCalls(called) && errorCount() === before ? withCalls(called, this.#callees(open)) : null
     if (errorCount() > before) return null
-    const kernel = expanded ? { ...called, members: expanded } : called
+    const kernel = expanded ? { ...called, ...expanded } : called
     return { origin: decl, values, base, members, definitions, kernel }
   }
 

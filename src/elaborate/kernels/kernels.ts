@@ -66,6 +66,7 @@ export function elaborateKernel(
     buffers: [...d.buffers.values()],
     body,
     reformats: [],
+    ...(k.calls && { calls: k.calls }),
     span: k.span,
   }
   reportAll(...checkKinds(kernel), ...checkRounds(kernel))

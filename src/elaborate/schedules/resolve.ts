@@ -1,5 +1,6 @@
 /** Resolution of names in schedules, choices and spaces. */
 import type { Scope as FileScope } from '../../ast/imports/linked-program.ts'
+import type { ExpandedCall } from '../../ast/nodes/expanded-calls.ts'
 import type * as Ast from '../../ast/nodes/nodes.ts'
 import type { Kernel1 } from '../../ir/coordinates/stage1.ts'
 import type { Instr, Memory } from '../../ir/instructions/instr.ts'
@@ -14,6 +15,11 @@ export type OfSteps = Ast.Schedule | Ast.ScheduleFunction | Ast.Space
 export interface Resolve {
   /** The schedules of the kernel in scope, by name; undefined for a function. */
   readonly schedules: ReadonlyMap<string, Ast.KernelSchedule> | undefined
+  /** The schedules of a called kernel by its name in scope; undefined for another kernel of this name. */
+  readonly schedulesOf: (
+    kernel: Ast.Ident,
+    call: ExpandedCall,
+  ) => ReadonlyMap<string, Ast.KernelSchedule> | undefined
   /** The schedule functions in scope, and the names that several imported files declare. */
   readonly functions: FileScope['functions']
   readonly ambiguous: FileScope['ambiguous']

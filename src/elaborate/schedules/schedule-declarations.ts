@@ -21,7 +21,7 @@ export function elaborateSchedule(
   walk.steps(steps, [])
   if (s.kind === 'function') checkFunction(s, walk.made)
   if (errorCount() > before) return null
-  const { formats, uses, memories, instrs } = walk
+  const { formats, uses, calls, memories, instrs } = walk
   const isFunction = s.kind === 'function'
   return {
     kernel: isFunction ? null : s.kernel.name,
@@ -32,6 +32,7 @@ export function elaborateSchedule(
     steps,
     formats,
     uses,
+    calls,
     memories,
     instrs,
     span: s.span,

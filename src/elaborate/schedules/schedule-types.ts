@@ -1,6 +1,7 @@
 /** Types of elaborated schedules, and of choices among them, with resolved names. */
 
 import type { Span } from '../../ast/diagnostics/diagnostic.ts'
+import type { ExpandedCall } from '../../ast/nodes/expanded-calls.ts'
 import type * as Ast from '../../ast/nodes/nodes.ts'
 import type { RuleOrigin } from '../../ast/nodes/nodes.ts'
 import type { Expr } from '../../ir/expressions/expr.ts'
@@ -25,10 +26,17 @@ export interface Schedule {
   readonly formats: ReadonlyMap<Ast.AsStep, AppliedFormat>
   /** The schedules that the steps use, by their names in the schedule's file. */
   readonly uses: ReadonlyMap<string, Schedule>
+  /** For each step that uses a schedule of a called kernel: the calls, and the schedule of each. */
+  readonly calls: ReadonlyMap<Ast.Step, readonly CalleeSchedule[]>
   /** The memories and instructions that the steps use, by their names in the schedule's file. */
   readonly memories: ReadonlyMap<string, Family<Memory>>
   readonly instrs: ReadonlyMap<string, Family<Instr>>
   readonly span: Span
+}
+
+export interface CalleeSchedule {
+  readonly call: ExpandedCall
+  readonly schedule: Schedule
 }
 
 export interface AppliedFormat {

@@ -7,9 +7,10 @@ import { report } from '../diagnostics.ts'
 import { composeInPlace, singleUse } from '../formats/format-expressions.ts'
 import { checkArguments, formatArguments } from '../formats/format-uses.ts'
 import { type Family, instanceArguments } from '../instructions/instances.ts'
+import { findCallees } from './callee-schedules.ts'
 import type { OfSteps, Resolve } from './resolve.ts'
 import { argumentOver, parameters, type ScheduleParam } from './schedule-params.ts'
-import type { AppliedFormat, Schedule } from './schedule-types.ts'
+import type { AppliedFormat, CalleeSchedule, Schedule } from './schedule-types.ts'
 import { argumentValue, findSchedule } from './uses.ts'
 
 /** Memories that need no declaration. */
@@ -19,6 +20,7 @@ const PLAIN = ['shared', 'register']
 export class StepWalk {
   readonly formats = new Map<Ast.AsStep, AppliedFormat>()
   readonly uses = new Map<string, Schedule>()
+  readonly calls = new Map<Ast.Step, readonly CalleeSchedule[]>()
   readonly memories = new Map<string, Family<Memory>>()
   readonly instrs = new Map<string, Family<Instr>>()
   /** New names of the steps. */
@@ -62,6 +64,10 @@ export class StepWalk {
   }
 
   #use(step: Ast.UseStep, parts: readonly string[]): void {
+    if (step.kernel) {
+      this.#useOfCallee({ ...step, kernel: step.kernel }, step, parts)
+      return
+    }
     const used = findSchedule(this.s, step, this.r, [...this.path, this.s])
     if (!used) return
     this.uses.set(step.schedule.name, used)
@@ -74,6 +80,27 @@ export class StepWalk {
       this.made.add(name)
       this.#buffers.add(name)
     }
+  }
+
+  #useOfCallee(
+    use: Ast.UseStep & { readonly kernel: Ast.Ident },
+    step: Ast.UseStep,
+    parts: readonly string[],
+  ): void {
+    if (parts.length > 0 || this.s.kind === 'function') {
+      report('schedule/callee', step.span, {
+        message: `${use.kernel.name}.${use.schedule.name} is a schedule of a called kernel`,
+        expected: `\`use ${use.kernel.name}.${use.schedule.name}\` as a step of a schedule of the kernel that calls`,
+        hint: 'move the step out of the block or function',
+      })
+      return
+    }
+    const callees = findCallees(this.s, use, this.r, [...this.path, this.s])
+    if (!callees) return
+    this.calls.set(step, callees)
+    for (const [k, c] of callees.entries())
+      this.uses.set(`${use.kernel.name}.${use.schedule.name} ${k}`, c.schedule)
+    for (const e of step.args) if (e.kind !== 'group') this.#number(e, 'integer', parts)
   }
 
   /** Resolves the name in a value. Loops and loop nests of kernels are resolved when the steps are applied. */
@@ -166,6 +193,8 @@ export class StepWalk {
     const { kernel } = this.r
     if (this.s.kind === 'function') this.#checkOwn(name, 'buffer', parts)
     if (!kernel || this.#buffers.has(name.name) || parts.includes(name.name)) return
+    // Members of calls are resolved when the steps are applied.
+    if (name.name.includes('.')) return
     const candidates = [...kernel.buffers.map((b) => b.name), ...this.#buffers, ...this.#tables]
     // Other schedules and callers may have stored the tensor before: in parts, over axes of a format, or in a format
     // built at run time.

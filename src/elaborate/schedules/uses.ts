@@ -75,7 +75,7 @@ export function findSchedule(
     message:
       s.kind === 'function'
         ? `there is no schedule function ${name}`
-        : `kernel ${s.kernel.name} has no schedule ${name}`,
+        : `kernel ${(step.kernel ?? s.kernel).name} has no schedule ${name}`,
     span,
     lookup: { name, candidates: [...(known?.keys() ?? []), ...r.functions.keys()] },
   }))

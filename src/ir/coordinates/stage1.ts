@@ -3,6 +3,7 @@
  * this stage; formats and the Stage I steps rewrite it.
  */
 import type { Diagnostic, Span } from '../../ast/diagnostics/diagnostic.ts'
+import type { ExpandedCall } from '../../ast/nodes/expanded-calls.ts'
 import type { Expr, Load } from '../expressions/expr.ts'
 import type { Instance, Proved } from '../formats/format.ts'
 import type { Dtype } from '../values/dtype.ts'
@@ -198,5 +199,7 @@ export interface Kernel1 {
   readonly skippedProducts?: readonly SkippedProduct[] | undefined
   /** Of the derivation of the kernel. */
   readonly warnings?: readonly Diagnostic[] | undefined
+  /** The calls that its members come from, which schedules address. */
+  readonly calls?: readonly ExpandedCall[] | undefined
   readonly span?: Span | undefined
 }

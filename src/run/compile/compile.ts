@@ -23,6 +23,7 @@ import type { CoordStep } from '../../schedule/coordinates/steps.ts'
 import { applyCoordStep, isLoopStep, isOfOtherAxes, refuseLate } from '../../schedule/coordinates/steps.ts'
 import { alone, automatic } from '../../schedule/default-schedule.ts'
 import { withApart } from '../../schedule/legality/nest-dependence.ts'
+import { stepInCalls } from '../../schedule/names/call-names.ts'
 import { checkNewNames } from '../../schedule/names/kernel-names.ts'
 import { endsCoordinates } from '../../schedule/primitives.ts'
 import { apply, printTrace, type ScheduleState, start, undo } from '../../schedule/state/state.ts'
@@ -229,7 +230,8 @@ export class Compilation {
     return withParameters(s.where, make)
   }
 
-  onCoords(s: CoordStep, which?: StepOf): Compilation {
+  onCoords(given: CoordStep, which?: StepOf): Compilation {
+    const s = stepInCalls(given, this)
     if (!this.onCoordinates) return isLoopStep(s) ? this.onLoop(s, which) : refuseLate(s.kind, s)
     checkNewNames(s)
     // Untyped callers may pass values that are not steps; the checks of steps reject them.
@@ -245,7 +247,8 @@ export class Compilation {
     return made
   }
 
-  onLoop(s: LoopStep, which?: StepOf): Compilation {
+  onLoop(given: LoopStep, which?: StepOf): Compilation {
+    const s = stepInCalls(given, this)
     const { state } = this
     const next = inPass(`step ${s?.kind}`, () => apply(state, s))
     const isLate = !this.onCoordinates || endsCoordinates(s.kind)

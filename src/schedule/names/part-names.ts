@@ -31,6 +31,9 @@ export interface Names {
   fresh(name: Ast.Ident, of: 'new loop' | 'new buffer'): string
   /** Returns the value of a constant of a part, such as `p.width`. */
   constant(e: Ast.Field): number
+  /** Returns the loop of a name that a format made; in the schedule of a callee, of the call. */
+  qualified(loop: string): string
+  size(name: Ast.Ident): string
 }
 
 export const plainNames: Names = {
@@ -44,6 +47,8 @@ export const plainNames: Names = {
       message: `${e.object.name} is not a part`,
       expected: 'a constant of a part, inside of each part of … as …',
     }),
+  qualified: (loop) => loop,
+  size: (name) => name.name,
 }
 
 interface KernelNames {
@@ -117,7 +122,7 @@ export function partNames(
   const nestOf = (name: Ast.Ident): string => {
     if (made.has(name.name)) return own(name.name)
     const iterations = iterationsOf(kernel.body)
-    const copies = part.endings.map((ending) => labelled(name.name, ending))
+    const copies = [name.name, outer.nest(name)].flatMap((n) => part.endings.map((e) => labelled(n, e)))
     return copies.find((copy) => iterations.some((it) => it.name === copy)) ?? outer.nest(name)
   }
 
@@ -129,7 +134,7 @@ export function partNames(
       const nest = nestOf(r.nest)
       return nest === r.nest.name ? outer.loop(r) : `${nest}.${inPart ?? name}`
     }
-    if (inPart !== undefined) return loopOver(part, kernel, inPart)
+    if (inPart !== undefined) return outer.qualified(loopOver(part, kernel, inPart))
     const having = iterationsOver(part, kernel).flatMap((it) =>
       it.iters.some((x) => x.name === name) ? [it.name] : [],
     )
@@ -138,6 +143,7 @@ export function partNames(
   }
 
   return {
+    ...outer,
     made,
     loop: loopOf,
     loops: (r) => [loopOf(r)],
@@ -145,10 +151,11 @@ export function partNames(
     buffer(name) {
       if (name.name === as) return part.buffer
       if (made.has(name.name)) return own(name.name)
-      const copies = part.endings.map((ending) => labelled(name.name, ending))
+      const whole = outer.buffer(name)
+      const copies = part.endings.map((ending) => labelled(whole, ending))
       // Steps may have given each part a separate buffer in place of a common one.
-      const divided = buffers.has(name.name) ? undefined : copies.find((b) => buffers.has(b))
-      return part.copies.get(name.name) ?? divided ?? outer.buffer(name)
+      const divided = buffers.has(whole) ? undefined : copies.find((b) => buffers.has(b))
+      return part.copies.get(whole) ?? divided ?? whole
     },
     fresh({ name }) {
       made.add(name)

@@ -41,7 +41,7 @@ export function callEnv(step: Ast.UseStep, used: Schedule, env: Env, names: NewN
     names: functionNames(call, env.names),
     constant: env.names.constant,
     path,
-    calls: [step.span, ...env.calls],
+    calls: [{ span: step.span, text: 'used here' }, ...env.calls],
     callParameters: () => [...parametersOf(step, env), ...env.callParameters()],
   }
 }
@@ -136,6 +136,7 @@ function functionNames({ loops, others, made }: CallNames, outer: Names): Names 
     return { nest, name: own, span: r.span }
   }
   return {
+    ...outer,
     loop: (r) => outer.loop(resolved(r)),
     loops: (r) => outer.loops(resolved(r)),
     nest: (name) => outer.nest(other(name)),

@@ -3,6 +3,7 @@
  * separated. Blocks for the parts of a buffer are resolved after the steps before them have been applied.
  */
 import { failAt, type Span } from '../../ast/diagnostics/diagnostic.ts'
+import { callInCall, callText } from '../../ast/nodes/expanded-calls.ts'
 import type * as Ast from '../../ast/nodes/nodes.ts'
 import { printStep } from '../../ast/print/print.ts'
 import type { Schedule } from '../../elaborate/index.ts'
@@ -10,6 +11,7 @@ import { countText, MAX_STEPS } from '../../ir/code-size-budgets.ts'
 import { iterationsOf } from '../../ir/coordinates/stage1-tree.ts'
 import { labelled } from '../../ir/formats/format-tables.ts'
 import { COORD_STEPS, type CoordStep, refuseLate } from '../coordinates/steps.ts'
+import { callNames, memberName, type Now } from '../names/call-names.ts'
 import { nestNames, nestsWriting } from '../names/nest-names.ts'
 import { type Program, partNames, plainNames } from '../names/part-names.ts'
 import { iterationsOver, partsOf } from '../names/parts.ts'
@@ -26,14 +28,9 @@ import {
   parametersOf,
   tooManySteps,
   usedBy,
+  usesOf,
   withParameters,
 } from './step-fields.ts'
-
-/** The program that steps are applied to. */
-interface Now extends Program {
-  /** True if steps on coordinates can no longer be applied. */
-  readonly onLoops: boolean
-}
 
 export type Step =
   | (Placed & { readonly stage: 1; readonly step: CoordStep })
@@ -58,6 +55,8 @@ export function stepsOf(schedule: Schedule, args: readonly (number | undefined)[
 interface Progress {
   onLoops: boolean
   readonly newNames: NewNames
+  /** The formats in which schedules of callees store tensors, with the names of the call: several calls may share a tensor. */
+  readonly stored?: Map<string, NewNames>
 }
 
 function stepsIn(schedule: Schedule, args: readonly (number | undefined)[], progress: Progress): Step[] {
@@ -72,8 +71,75 @@ function stepsIn(schedule: Schedule, args: readonly (number | undefined)[], prog
     calls: [],
     callParameters: () => [],
   }
-  return schedule.steps.flatMap((s) => convert(s, env, progress))
+  return schedule.steps.flatMap((s, k) => {
+    if (!isOfCallees(s, schedule)) return convert(s, env, progress)
+    // Steps on coordinates of all callees come first.
+    if (k > 0 && isOfCallees(schedule.steps[k - 1]!, schedule)) return []
+    const end = schedule.steps.findIndex((x, j) => j > k && !isOfCallees(x, schedule))
+    return inCallees(schedule.steps.slice(k, end < 0 ? undefined : end), env, progress)
+  })
 }
+
+const isOfCallees = (s: Ast.Step, { calls }: Schedule): boolean => s.kind === 'use' && calls.has(s)
+
+/** Returns the steps of callees' schedules, under the names of the calls: first all steps on coordinates. */
+function inCallees(uses: readonly Ast.Step[], env: Env, progress: Progress): Step[] {
+  const at: { now?: Now } = {}
+  const flat = (s: Ast.Step, own: Env, newNames: NewNames): readonly Called[] => {
+    if (s.kind !== 'use') return [{ step: s, env: own, newNames }]
+    const callees = own.schedule.calls.get(s)
+    if (!callees) {
+      const used = usedBy(s, own.schedule)
+      const inside = used.kernel === null ? callEnv(s, used, own, newNames) : withArguments(s, used, own)
+      return used.steps.flatMap((x) => flat(x, inside, newNames))
+    }
+    return callees.flatMap((c) => {
+      const call = own.call ? callInCall(c.call, own.call) : c.call
+      const calls = [
+        { span: s.span, text: 'used here' },
+        { span: call.span, text: `${callText(call)} is called here` },
+      ]
+      const names = callNames(call, () => at.now!)
+      const inside = { ...withArguments(s, c.schedule, own), names, call, calls: [...calls, ...own.calls] }
+      const fresh = new NewNames(c.schedule.made)
+      return c.schedule.steps.flatMap((x) => flat(x, inside, fresh))
+    })
+  }
+  /** The calls with steps on loops so far. */
+  const onLoops = new Set<NewNames>()
+  const [early, late]: [Called[], Called[]] = [[], []]
+  for (const s of uses.flatMap((use) => flat(use, env, progress.newNames))) {
+    if (isOnLoops(s.step, s.env.schedule, progress.onLoops)) onLoops.add(s.newNames)
+    ;(onLoops.has(s.newNames) ? late : early).push(s)
+  }
+  const stored = new Map<string, NewNames>()
+  return [...early, ...late].map(({ step, env: own, newNames }): Step => {
+    const before = { onLoops: progress.onLoops, newNames, stored }
+    progress.onLoops ||= isOnLoops(step, own.schedule, before.onLoops)
+    const steps = (now: Now): Step[] => {
+      at.now = now
+      return convert(step, own, before)
+    }
+    return { stage: 'parts', text: printStep(step), span: step.span, steps }
+  })
+}
+
+interface Called {
+  readonly step: Ast.Step
+  readonly env: Env
+  readonly newNames: NewNames
+}
+
+/** Returns the environment of a used schedule's steps. */
+const withArguments = (step: Ast.UseStep, used: Schedule, env: Env): Env => ({
+  ...env,
+  schedule: used,
+  passed: new Map(),
+  values: valuesOf(used, argumentsOf(step, env)),
+})
+
+const argumentsOf = ({ args }: Ast.UseStep, env: Env): readonly (number | undefined)[] =>
+  args.map((a) => (a.kind === 'group' ? undefined : integer(a, env)))
 
 /** Steps on coordinates are excluded after the step; `onLoops`: whether they are excluded before it. */
 function isOnLoops(
@@ -92,10 +158,11 @@ function isOnLoops(
     case 'each':
       return step.what === 'nest' || step.steps.some((s) => isOnLoops(s, schedule, onLoops, known))
     case 'use': {
-      const used = usedBy(step, schedule)
-      const is = known.get(used) ?? used.steps.some((s) => isOnLoops(s, used, onLoops, known))
-      known.set(used, is)
-      return is
+      return usesOf(step, schedule).some((used) => {
+        const is = known.get(used) ?? used.steps.some((s) => isOnLoops(s, used, onLoops, known))
+        known.set(used, is)
+        return is
+      })
     }
   }
 }
@@ -180,6 +247,7 @@ function converted(step: Ast.Step, env: Env, progress: Progress): Step[] {
       early('as')
       const room = step.live?.capacity
       const { format, args } = env.schedule.formats.get(step)!
+      const buffer = names.buffer(step.buffer)
       const values = args.map((a, k) =>
         typeof a === 'string'
           ? a
@@ -187,12 +255,16 @@ function converted(step: Ast.Step, env: Env, progress: Progress): Step[] {
             ? arithmetic(a, env, true)
             : integer(a, env),
       )
+      const text = printStep({ ...step, buffer: { ...step.buffer, name: buffer } })
+      const before = progress.stored?.get(text)
+      if (before && before !== progress.newNames) return []
+      progress.stored?.set(text, progress.newNames)
       return [
         {
           stage: 1,
           step: {
             kind: 'as',
-            buffer: names.buffer(step.buffer),
+            buffer,
             format,
             args: values,
             ...(step.live
@@ -207,12 +279,7 @@ function converted(step: Ast.Step, env: Env, progress: Progress): Step[] {
     }
     case 'use': {
       const used = usedBy(step, env.schedule)
-      if (used.kernel !== null)
-        return stepsIn(
-          used,
-          step.args.map((a) => (a.kind === 'group' ? undefined : integer(a, env))),
-          progress,
-        )
+      if (used.kernel !== null) return stepsIn(used, argumentsOf(step, env), progress)
       const inside = callEnv(step, used, env, progress.newNames)
       return used.steps.flatMap((s) => convert(s, inside, progress))
     }
@@ -220,8 +287,10 @@ function converted(step: Ast.Step, env: Env, progress: Progress): Step[] {
       const before = { ...progress }
       progress.onLoops ||= isOnLoops(step, env.schedule, before.onLoops)
       const of = { ...step, buffer: ofPart(step.buffer) }
-      const steps = (now: Now): Step[] =>
-        step.what === 'nest' ? eachNest(of, env, before, now) : eachPart(of, env, before, now)
+      const steps = (now: Now): Step[] => {
+        const own = { ...of, buffer: { ...of.buffer, name: memberName(of.buffer.name, now, span) } }
+        return step.what === 'nest' ? eachNest(own, env, before, now) : eachPart(own, env, before, now)
+      }
       return [{ stage: 'parts', text: printStep(step), span, steps }]
     }
     case 'merge_parts':
@@ -231,7 +300,10 @@ function converted(step: Ast.Step, env: Env, progress: Progress): Step[] {
           stage: 'parts',
           text: printStep(step),
           span,
-          steps: (now) => mergeParts({ span, buffer: ofPart(step.buffer) }, now),
+          steps: (now) => {
+            const buffer = ofPart(step.buffer)
+            return mergeParts({ span, buffer: { ...buffer, name: memberName(buffer.name, now, span) } }, now)
+          },
         },
       ]
     case 'step': {

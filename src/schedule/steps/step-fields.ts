@@ -1,5 +1,6 @@
 /** Conversion of steps from text to data: current names of loops, loop nests and buffers, and values of arguments. */
-import { failAt, type Span, SptError } from '../../ast/diagnostics/diagnostic.ts'
+import { failAt, type Label, type Span, SptError } from '../../ast/diagnostics/diagnostic.ts'
+import type { ExpandedCall } from '../../ast/nodes/expanded-calls.ts'
 import type * as Ast from '../../ast/nodes/nodes.ts'
 import { namesIn } from '../../ast/nodes/walk.ts'
 import { printStep } from '../../ast/print/print.ts'
@@ -17,8 +18,10 @@ export interface Env extends Known {
   readonly passed: ReadonlyMap<string, Passed>
   /** Identifies the call of a function, and its callers; empty outside of functions. */
   readonly path: string
-  /** The places of the calls, the innermost first. */
-  readonly calls: readonly Span[]
+  /** The places of the calls of functions and kernels, the innermost first. */
+  readonly calls: readonly Label[]
+  /** The call of a kernel whose schedule has the steps. */
+  readonly call?: ExpandedCall | undefined
   /** Returns the parameters that the calls mention, such as `t = 2`, the innermost first. */
   readonly callParameters: () => readonly string[]
 }
@@ -69,7 +72,7 @@ function nameOf(of: Ast.StepName, name: Ast.Ident, names: Names): string {
     case 'nest':
       return names.nest(name)
     case 'size':
-      return name.name
+      return names.size(name)
     case 'new loop':
     case 'new buffer':
       return names.fresh(name, of)
@@ -123,11 +126,19 @@ export function countOf(schedule: Schedule): number {
   if (known !== undefined) return known
   const all = (steps: readonly Ast.Step[]): number => steps.reduce((n, s) => n + one(s), 0)
   const one = (s: Ast.Step): number =>
-    s.kind === 'use' ? 1 + countOf(usedBy(s, schedule)) : s.kind === 'each' ? all(s.steps) : 1
+    s.kind === 'use'
+      ? 1 + usesOf(s, schedule).reduce((n, used) => n + countOf(used), 0)
+      : s.kind === 'each'
+        ? all(s.steps)
+        : 1
   const count = all(schedule.steps)
   counts.set(schedule, count)
   return count
 }
+
+/** The schedules that a step uses: of each call, if it uses a schedule of a called kernel. */
+export const usesOf = (step: Ast.UseStep, schedule: Schedule): readonly Schedule[] =>
+  schedule.calls.get(step)?.map((c) => c.schedule) ?? [usedBy(step, schedule)]
 
 export const usedBy = (step: Ast.UseStep, schedule: Schedule): Schedule =>
   schedule.uses.get(step.schedule.name)!
@@ -136,9 +147,10 @@ export function checkCount(schedule: Schedule): void {
   const count = countOf(schedule)
   if (count <= MAX_STEPS) return
   const uses = schedule.steps.filter((s) => s.kind === 'use')
-  const [most] = [...uses].sort((a, b) => countOf(usedBy(b, schedule)) - countOf(usedBy(a, schedule)))
+  const total = (s: Ast.UseStep) => usesOf(s, schedule).reduce((n, used) => n + countOf(used), 0)
+  const [most] = [...uses].sort((a, b) => total(b) - total(a))
   tooManySteps(
-    `schedule ${schedule.name} makes ${countText(count)} steps${most ? `, ${countText(countOf(usedBy(most, schedule)))} of them by \`${printStep(most)}\`` : ''}`,
+    `schedule ${schedule.name} makes ${countText(count)} steps${most ? `, ${countText(total(most))} of them by \`${printStep(most)}\`` : ''}`,
     most ?? schedule,
     'use a schedule once',
   )
@@ -167,8 +179,8 @@ export function parametersOf(step: Ast.Step, { values }: Pick<Env, 'values'>): r
 export interface Where {
   /** Returns the parameters of the step's schedule, such as `t = 2`. */
   readonly parameters: () => readonly string[]
-  /** The places of the calls of functions, the innermost first. */
-  readonly calls: readonly Span[]
+  /** The places of the calls of functions and kernels, the innermost first. */
+  readonly calls: readonly Label[]
 }
 
 /** Returns the result of `work`, and adds the parameters and the calls of functions to its errors. */
@@ -179,7 +191,7 @@ export function withParameters<T>(where: Where | undefined, work: () => T): T {
     if (!(e instanceof SptError) || !where) throw e
     const told = where.parameters()
     const suffix = told.length > 0 ? `, where ${told.join(', ')}` : ''
-    const calls = where.calls.map((span) => ({ span, text: 'used here' }))
+    const { calls } = where
     const made = new SptError(
       e.diagnostics.map((d) => ({
         ...d,

@@ -1,0 +1,73 @@
+/** Schedules of called kernels: a call under the callee's schedule has its results, and the text of the steps written out. */
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { parseProgram } from '../../src/api/programs/program.ts'
+import { resultOrError, SptError } from '../../src/ast/diagnostics/diagnostic.ts'
+import { createCpuDevice } from '../../src/runtime/cpu/device.ts'
+import type { Device } from '../../src/runtime/device.ts'
+import { createNodeWebGpu } from '../../src/runtime/webgpu/node.ts'
+import { calling } from '../support/calling-kernel.ts'
+import { Choices } from '../support/choices.ts'
+import { Skipped } from '../support/compared.ts'
+import { generate } from '../support/program-gen.ts'
+import { readSample } from '../support/read-sample.ts'
+import { schedule } from '../support/schedule-gen.ts'
+import { bind, expectedOf } from './agree.ts'
+import { agreeInCases, agreeOnWebGpu, type Case } from './property-cases.ts'
+
+let webgpu: Device
+
+beforeAll(async () => {
+  webgpu = await createNodeWebGpu()
+})
+afterAll(async () => {
+  await webgpu.dispose()
+})
+
+/** A kernel that only calls another one, under a random schedule of the callee. */
+function inCall(choices: readonly number[], steps: number): Case {
+  const c = new Choices(choices)
+  const sample = generate(c)
+  const skipping = <T>(make: () => T): T => {
+    try {
+      return make()
+    } catch (e) {
+      throw e instanceof SptError ? new Skipped(e.diagnostics[0]!.code) : e
+    }
+  }
+  const text = skipping(() => calling(sample.text))
+  if (text === null) throw new Skipped('names')
+  const { formats } = skipping(() => readSample(sample))
+  const program = skipping(() => parseProgram(text))
+  const name = program.kernels.find((k) => k !== 'callee_q')!
+  for (const own of ['callee_q', name]) skipping(() => program.kernel(own).compilation.loops)
+  const drawn = schedule(c, program.kernel('callee_q').compilation, formats, steps)
+  const declared = `${text}
+    schedule callee_q.drawn { ${drawn.trace.join('\n')} }
+    schedule ${name}.used { use callee_q.drawn }`
+  const used = resultOrError(() => parseProgram(declared).kernel(name).schedule('used'))
+  if (used instanceof SptError) {
+    // The numbers of names that the compiler makes unique may differ.
+    if (/there is no loop (\w+\.)?\w+_\d+ /.test(used.message)) throw new Skipped('numbered loop')
+    throw used
+  }
+  const written = parseProgram(`${text} schedule ${name}.written { ${used.trace.join('\n')} }`)
+  const { compilation } = written.kernel(name).schedule('written')
+  expect(used.compilation.texts('js')).toEqual(compilation.texts('js'))
+  expect(used.trace).toHaveLength(drawn.trace.length)
+  const expected = expectedOf(sample, program.kernel(name).compilation)
+  return {
+    sample: { ...sample, text: declared },
+    scheduled: { ...drawn, compilation: used.compilation },
+    compilation: used.compilation,
+    bound: bind(sample, used.compilation),
+    expected,
+  }
+}
+
+test('every stage and the cpu agree with the reference, under the schedule of a callee', async () => {
+  await agreeInCases(createCpuDevice(), (choices) => inCall(choices, 12), 40)
+})
+
+test('webgpu agrees with the reference, under the schedule of a callee', async () => {
+  await agreeOnWebGpu(webgpu, (choices) => inCall(choices, 8), 8)
+})

@@ -1,0 +1,114 @@
+/** Schedules of called kernels: names of members in text and in TypeScript, shared formats, errors in schedules of callees. */
+import { expect, test } from 'vitest'
+import { parseProgram } from '../../src/api/programs/program.ts'
+import { diagnosticOf } from '../support/refusal.ts'
+
+const PROGRAM = `format csr over (i, j) {
+  axis io = dense_fixed(i)
+  axis jo = sparse_variable(io, j)
+  map (i, j) -> (i, j)
+  inverse (io, jo) -> (io, jo)
+}
+kernel project(n: size, d: size) {
+  axis i = dense_fixed(n)
+  axis k = dense_fixed(d)
+  axis o = dense_fixed(d)
+  buffer X: f32[i, k] in
+  buffer W: f32[k, o] in
+  buffer Y: f32[i, o] out
+  iterate multiply [i, k, o] as SRS { Y[i, o] += X[i, k] * W[k, o] }
+}
+kernel aggregate(n: size, d: size) {
+  axis i = dense_fixed(n)
+  axis j = sparse_variable(i, n)
+  axis k = dense_fixed(d)
+  axis jd = dense_fixed(n)
+  buffer A: f32[i, j] in
+  buffer B: f32[jd, k] in
+  buffer C: f32[i, k] out
+  iterate sum [i, j, k] as SRS { C[i, k] += A[i, j] * B[j, k] }
+}
+kernel convolution(n: size, d: size) {
+  axis v = dense_fixed(n)
+  axis u = sparse_variable(v, n)
+  axis p = dense_fixed(d)
+  axis q = dense_fixed(d)
+  buffer A: f32[v, u] in
+  buffer H: f32[v, p] in
+  buffer W: f32[p, q] in
+  buffer O: f32[v, q] out
+  call O = aggregate(A, project(H, W))
+}
+kernel layers(n: size, d: size) {
+  axis v = dense_fixed(n)
+  axis u = sparse_variable(v, n)
+  axis p = dense_fixed(d)
+  axis q = dense_fixed(d)
+  buffer A: f32[v, u] in
+  buffer H: f32[v, p] inout
+  repeat 2 as l {
+    buffer W: f32[p, q] in
+    call H = convolution(A, H, W) as layer
+  }
+}
+schedule project.rows(t = 4) { split i by t -> (io, ii); bind io to block.x; split k by 2 -> (ko, ki); cache_read X at ko in register -> row }
+schedule aggregate.stored { A as csr; each part of A as p { split p.io by 2 -> (block, row) } ; split k by 4 -> (ko, lane); bind lane to thread.x }
+schedule convolution.both(t) { use project.rows(t) at project; use aggregate.stored }
+schedule layers.used { use convolution.both(8) }
+schedule layers.required { use project.required at layer[2].project }
+schedule project.required { require d % 4 == 0; split k by 4; unroll missing }
+`
+const WRITTEN = `A as csr
+${[1, 2]
+  .map(
+    (k) => `split layer_${k}_project_multiply.i by 8 -> (io, ii)
+bind layer_${k}_project_multiply.io to block.x
+split layer_${k}_project_multiply.k by 2 -> (ko, ki)
+cache_read H${k > 1 ? `_${k}` : ''} at layer_${k}_project_multiply.ko in register -> layer_${k}_project_row
+split layer_${k}_aggregate_sum.io by 2 -> (block, row)
+split layer_${k}_aggregate_sum.k by 4 -> (ko, lane)
+bind layer_${k}_aggregate_sum.lane to thread.x`,
+  )
+  .join('\n')}`
+
+test('a schedule of a callee equals its steps written out for each copy', () => {
+  const kernel = parseProgram(`${PROGRAM} schedule layers.written { ${WRITTEN} }`).kernel('layers')
+  const [used, written] = [kernel.schedule('used'), kernel.schedule('written')]
+  for (const stage of [2, 3] as const) expect(used.show(stage)).toBe(written.show(stage))
+  expect(used.emit('cuda')).toEqual(written.emit('cuda'))
+  expect(used.trace.toSorted()).toEqual(written.trace.toSorted())
+  for (const text of ['convolution.both', 'convolution.both at layer'])
+    expect(kernel.schedule(text, 8).trace).toEqual(used.trace)
+})
+
+test('members of calls have names in text and in TypeScript', () => {
+  const text = `${PROGRAM} schedule layers.named {
+    layer[2].aggregate.A as csr
+    split layer[2].project.multiply.i by 4 -> (a, b)
+    bind layer[2].project.a to block.x, layer[1].project.i to block.x
+    use halves(layer[1].aggregate.sum.k)
+  }
+  schedule halves(x: loop) { split x by 2 }`
+  const kernel = parseProgram(text).kernel('layers')
+  const named = kernel
+    .as('layer[2].aggregate.A', 'csr')
+    .split('layer[2].project.multiply.i', 4, ['a', 'b'])
+    .bind({ 'layer[2].project.a': 'block.x', 'layer[1].project.i': 'block.x' })
+    .split('layer[1].aggregate.sum.k', 2)
+  expect(kernel.schedule('named').show(2)).toBe(named.show(2))
+})
+
+test('errors show the step of the callee, the use and the call', () => {
+  const kernel = parseProgram(PROGRAM).kernel('layers')
+  const { code, span, labels } = diagnosticOf(() => kernel.schedule('required'))!
+  const at = (s?: { readonly start: number; readonly end: number }): string => PROGRAM.slice(s?.start, s?.end)
+  expect([code, at(span)]).toEqual(['schedule/unknown-loop', 'unroll missing'])
+  expect(labels?.map((l) => [l.text, at(l.span)])).toEqual([
+    ['used here', 'use project.required at layer[2].project'],
+    ['project is called here', 'project(H, W)'],
+  ])
+  const codes = ['layer[3].project.i', 'layer.project.i', 'layr[1].project.i', 'layer[1].project.mult.i'].map(
+    (loop) => diagnosticOf(() => kernel.split(loop, 2))?.code,
+  )
+  expect(codes).toEqual([...Array(3).fill('schedule/unknown-call'), 'schedule/unknown-loop'])
+})
