@@ -109,6 +109,7 @@ const buffer: Codec<Buffer1> = record<Buffer1>({
   fill: number,
   accumulate: dtype,
   table: optional(flag),
+  copyOf: optional(text),
   filledAtRunTime: optional(flag) as Codec<true | undefined>,
   mask: optional(text),
   distinct: optional(flag),

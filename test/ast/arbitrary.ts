@@ -588,6 +588,7 @@ const others: { readonly [K in Exclude<ast.Step['kind'], 'each' | 'step'>]: Arb<
         fc.record({ ...use, where: fc.option(expr) }).map((p) => ({ ...p, span })),
         { minLength: 1, maxLength: 3 },
       ),
+      carried: fc.array(ident, { maxLength: 3 }),
       live: fc.option(
         fc.record({
           inPlace: fc.boolean(),
@@ -598,7 +599,6 @@ const others: { readonly [K in Exclude<ast.Step['kind'], 'each' | 'step'>]: Arb<
               span: fc.constant(span),
             }),
           ),
-          carried: fc.array(ident, { maxLength: 3 }),
           span: fc.constant(span),
         }),
       ),

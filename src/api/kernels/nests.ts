@@ -188,7 +188,7 @@ export function printedCoordSteps(c: Compilation): string[] {
     const capacity = s.capacity ? ` capacity ${roomText(s.capacity)}` : ''
     const total = s.total ? ` capacity ${roomText(s.total)} in all` : ''
     const carried = s.for?.length ? ` for ${s.for.join(', ')}` : ''
-    return `${s.buffer} as ${format}${s.live ? ` ${s.live}${capacity}${total}${carried}` : ''}`
+    return `${s.buffer} as ${format}${s.live ? ` ${s.live}${capacity}${total}` : ''}${carried}`
   })
 }
 

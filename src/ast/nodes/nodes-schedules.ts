@@ -57,15 +57,18 @@ export interface AsStep extends Item {
   readonly parts: readonly AsPart[]
   /** `live`: the structure is built on the device at every run. */
   readonly live: Live | null
+  /**
+   * `for product, sum`. Under `live`, further iterations to run over the structure, in addition to those that read the
+   * tensor. Otherwise the iterations that use a copy of the tensor in this format.
+   */
+  readonly carried: readonly Ident[]
 }
-/** `live in place capacity E for product, sum`. */
+/** `live in place capacity E`. */
 export interface Live extends Node {
   /** Values are not copied; otherwise they are stored in the format's parts. */
   readonly inPlace: boolean
   /** `null`: capacity for the largest possible number of elements. */
   readonly capacity: Capacity | null
-  /** Further iterations to run over the structure, in addition to those that read the tensor. */
-  readonly carried: readonly Ident[]
 }
 /** The capacity of each list in positions, or `in all`: of all lists together, which are contiguous. */
 export interface Capacity extends Node {

@@ -49,8 +49,8 @@ export const schedules: Actions = {
     const step = get<ast.Step>(node)
     return step.kind === 'each' ? step : item({ ...step, span: spanOf(node) })
   },
-  StepAs: part<ast.AsStep>('as', 'buffer', '', 'parts', 'live'),
-  Live: part<ast.Live>(null, '', 'inPlace?', 'capacity', 'carried*'),
+  StepAs: part<ast.AsStep>('as', 'buffer', '', 'parts', 'live', 'carried*'),
+  Live: part<ast.Live>(null, '', 'inPlace?', 'capacity'),
   Capacity: part<ast.Capacity>(null, '', 'positions', 'inAll?', ''),
   AsPart: part<ast.AsPart>(null, '...', 'where'),
   StepEach: line<ast.EachStep>('each', '', 'what=', '', 'buffer', '', 'as', '{steps}'),

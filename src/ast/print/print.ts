@@ -241,7 +241,7 @@ function stepDoc(s: ast.Step): Doc {
         s.live?.inPlace ? ' in place' : '',
         s.live?.capacity ? [' capacity ', values(s.live.capacity.positions)] : '',
         s.live?.capacity?.inAll ? ' in all' : '',
-        s.live?.carried.length ? ` for ${s.live.carried.map((it) => it.name).join(', ')}` : '',
+        s.carried.length ? ` for ${s.carried.map((it) => it.name).join(', ')}` : '',
       ]
     case 'each':
       return [eachHead(s), ' {', s.steps.map((x, k) => [k === 0 ? ' ' : '; ', stepDoc(x)]), ' }']

@@ -36,6 +36,8 @@ export interface Buffer1 {
   readonly accumulate: Dtype
   /** A table of a format (`ir/formats/format.ts`): computed when data are bound, not bound by the caller. */
   readonly table?: boolean | undefined
+  /** A copy of the input of this name, which is bound to the same tensor. */
+  readonly copyOf?: string | undefined
   /** A temporary that the nests of a step fill at run time; not bound by the caller. */
   readonly filledAtRunTime?: true | undefined
   /** For a table: it holds the bits of the format's mask of this name, over the axes of its values. */

@@ -153,12 +153,18 @@ export const underKernelNames = (
   tensors: Readonly<Record<string, Tensor>>,
 ): Map<string, Tensor> =>
   new Map(
-    Object.entries(tensors).map(([name, tensor]) => {
+    [...Object.entries(tensors), ...copiesOf(kernel, tensors)].map(([name, tensor]) => {
       const b = bindingOf(kernel, name, tensor)
       const isPart = b.kind === 'part' && tensor.kind === 'stored'
       if (b.kind === 'table') return [b.buffer.name, tensor]
       return [name, isPart ? underOwnNames(kernel, b.buffer, tensor) : tensor]
     }),
+  )
+
+/** The tensors of copies, which are those of their originals. */
+const copiesOf = (kernel: Kernel1, tensors: Readonly<Record<string, Tensor>>): [string, Tensor][] =>
+  callerTensors(kernel).flatMap(({ name, first: { copyOf } }): [string, Tensor][] =>
+    copyOf !== undefined && tensors[copyOf] && !(name in tensors) ? [[name, tensors[copyOf]]] : [],
   )
 
 // Names of ready-made arrays: they decide whether arrays bound to a one-part tensor are over the format's

@@ -271,7 +271,7 @@ function converted(step: Ast.Step, env: Env, progress: Progress): Step[] {
               ? { live: step.live.inPlace ? ('live in place' as const) : ('live' as const) }
               : {}),
             ...(room ? { [room.inAll ? 'total' : 'capacity']: roomOf(room.positions, env) } : {}),
-            ...(step.live?.carried.length ? { for: step.live.carried.map((it) => names.nest(it)) } : {}),
+            ...(step.carried.length ? { for: step.carried.map((it) => names.nest(it)) } : {}),
             span,
           },
         },

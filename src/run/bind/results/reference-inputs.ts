@@ -10,7 +10,7 @@ import { reference } from '../../../reference/index.ts'
 import { expandTree } from '../../../storage/entries/stored-coords.ts'
 import { separatesDuplicates } from '../../../storage/storage.ts'
 import { decoder, type ValueArray } from '../../../storage/tensor.ts'
-import { bindPlan, isStructured, storedAxis } from '../bind-plan.ts'
+import { bindPlan, callerTensor, isStructured, storedAxis } from '../bind-plan.ts'
 import type { Bound } from '../types.ts'
 
 export function referenceInputs(kernel: Kernel1, bound: Bound): RefInputs {
@@ -22,6 +22,7 @@ export function referenceInputs(kernel: Kernel1, bound: Bound): RefInputs {
     structure[axis] = [...(structure[axis] ?? []), s]
   }
   for (const s of bound.sources) {
+    if (callerTensor(bound.kernel, s.name)?.first.copyOf !== undefined) continue
     const buffer = kernel.buffers.find((b) => b.name === s.name)
     // Structure steps may have given a dense tensor new axes, which the kernel as written does not have.
     const over = buffer?.axes ?? s.axes

@@ -52,6 +52,17 @@ export interface Written {
  * `bind/value-range`, `bind/scalar-range`, `bind/part`.
  */
 export function withValues(bound: Bound, name: string, given: Tensor | BareValues): Written {
+  const copies = callerTensors(bound.kernel).filter((t) => t.first.copyOf === name)
+  return copies.reduce(
+    (before, copy) => {
+      const next = withValuesOf(before.bound, copy.name, given)
+      return { bound: next.bound, buffers: [...before.buffers, ...next.buffers] }
+    },
+    withValuesOf(bound, name, given),
+  )
+}
+
+function withValuesOf(bound: Bound, name: string, given: Tensor | BareValues): Written {
   if (bound.kernel.params.some((p) => p.name === name)) {
     const scalar = givenParams(bound.kernel, [[name, given.values![0]!]])
     return { bound: { ...bound, params: new Map([...bound.params, ...scalar]) }, buffers: [] }

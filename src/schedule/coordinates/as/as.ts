@@ -41,6 +41,7 @@ import { checkGiven, takenNames } from './name-collisions.ts'
 import { type Locals, wholeNests } from './nest-cloning.ts'
 import { inPart, inParts, inPieces, type Unused } from './part-statements.ts'
 import { withOwnAxes } from './private-axes.ts'
+import { withTensorCopy } from './tensor-copy.ts'
 import type { Split } from './tensor-split.ts'
 import {
   checkChildren,
@@ -55,16 +56,20 @@ import {
 /** The step as data. Format arguments are numbers, or names of lists and sets in the bound data. */
 type AsStep = arg.StepOf<'as', typeof takes>
 
-function applyAs(shared: Kernel1, step: AsStep): Kernel1 {
+function applyAs(declared: Kernel1, step: AsStep): Kernel1 {
   checkFound(step)
-  const buffer = shared.buffers.find((b) => b.name === step.buffer && !b.table) ?? unknownBuffer(shared, step)
-  const taken = takenNames(shared)
+  const named =
+    declared.buffers.find((b) => b.name === step.buffer && !b.table) ?? unknownBuffer(declared, step)
+  const taken = takenNames(declared)
   const unused: Unused = (name, label = '') => {
     const wanted = label === '' ? name : `${name}_${label}`
     const out = unusedName(wanted, (name) => namesOfAxis(name).some((x) => taken.has(x)))
     for (const x of namesOfAxis(out)) taken.add(x)
     return out
   }
+  const copied = step.for && !step.live ? withTensorCopy(declared, named, step.for, unused) : undefined
+  const shared = copied?.kernel ?? declared
+  const buffer = shared.buffers.find((b) => b.name === (copied?.buffer ?? named.name))!
   const chosen = chosenAxes(buffer, new Map(shared.axes.map((a) => [a.name, a])), step.format)
   if (step.live) return applyLive(shared, step, { tensor: buffer, chosen }, unused)
   const { kernel, over } = withOwnAxes(shared, buffer.name, chosen, unused)
@@ -239,10 +244,10 @@ function isOverSizes(x: unknown): boolean {
 const isRoom = (x: unknown): boolean =>
   Array.isArray(x) ? x.length > 0 && x.every(isOverSizes) : isOverSizes(x)
 
-function checkFound({ live, capacity, total, for: carried }: AsStep): void {
-  if (live || !(capacity || total || carried)) return
+function checkFound({ live, capacity, total }: AsStep): void {
+  if (live || !(capacity || total)) return
   failAs('schedule/bad-step', {
-    message: `as has ${carried ? 'for' : 'a capacity'} and no live`,
+    message: 'as has a capacity and no live',
     expected: "live: 'live', or 'live in place'",
   })
 }
