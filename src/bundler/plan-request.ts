@@ -110,7 +110,9 @@ export async function planIn(
   if (call && source.dispatches.includes(call.name)) {
     const { familyOf } = await import('../search/choice/distil.ts')
     const family = await familyOf(scheduled, device, { deterministic, ...work })
-    return { ...family, plans: family.plans.map(withRelativePlaces) }
+    return 'plans' in family
+      ? { ...family, plans: family.plans.map(withRelativePlaces) }
+      : withRelativePlaces(family)
   }
   if (deterministic) checkSums(source.name, sumsOf(scheduled, device))
   const { compilation } = runOn<typeof scheduled>(scheduled, target)

@@ -11,7 +11,7 @@ import type { Kernel1, Param } from '../ir/coordinates/stage1.ts'
 import { bodyVisiting, visitedAxes } from '../ir/coordinates/stage1-tree.ts'
 import type { Expr } from '../ir/expressions/expr.ts'
 import { memoize } from '../ir/memoize.ts'
-import { readsOf, writesOf } from '../ir/statements/accesses.ts'
+import { accessedBy } from '../ir/statements/accesses.ts'
 import type { Buffer, Kernel3, Launch } from '../ir/statements/loops.ts'
 import { walkStmts } from '../ir/statements/tree.ts'
 import type { Dtype } from '../ir/values/dtype.ts'
@@ -22,6 +22,7 @@ import type {
   PackedArray,
   Plan,
   PlanArgument,
+  PlanBranches,
   PlanBuffer,
   PlanLaunch,
   PlanRounds,
@@ -64,7 +65,7 @@ interface Compiled
 
 /** Returns the plan of compiled code. The entries of `texts` are in the order of the launches. */
 export function launchPlan({ kernel, stage3, arenas, words, ...compiled }: Compiled): LaunchPlan {
-  const { name, params, buffers, facts, lostWrites, runtimeLists } = stage3
+  const { name, params, buffers, facts, lostWrites, runtimeLists, branches } = stage3
   const globals = new Set(buffers.map((b) => b.name))
   const shared = sharedTemporaries(stage3)
   const memoryOf = (name: string): string => shared.get(name) ?? name
@@ -109,6 +110,7 @@ export function launchPlan({ kernel, stage3, arenas, words, ...compiled }: Compi
     packed,
     steps,
     ...(rounds.length > 0 && { rounds }),
+    ...(branches && { branches: branches as PlanBranches }),
     checks: rangeChecks(stage3),
     ...(lostWrites && { lostWrites }),
     facts,
@@ -151,12 +153,14 @@ export const planBuffer = (
 })
 
 function launchOf(
-  { grid, body }: Launch,
+  step: Launch,
   module: number,
   entry: Entry,
   global: (names: Iterable<string>) => string[],
 ): PlanLaunch {
+  const { grid, when } = step
   const [x, y, z] = grid
+  const { reads, writes } = accessedBy(step)
   return {
     launch: entry.name,
     module,
@@ -167,8 +171,9 @@ function launchOf(
     ...(entry.waits && { waits: true }),
     ...(entry.place !== undefined && { place: entry.place }),
     args: entry.args.map(argumentOf),
-    reads: global(readsOf(body)),
-    writes: global(writesOf(body)),
+    ...(when && { when: { ...when } as NonNullable<PlanLaunch['when']> }),
+    reads: global(reads),
+    writes: global(writes),
   }
 }
 

@@ -24,6 +24,7 @@ import {
   type PackedArray,
   type Plan,
   type PlanArgument,
+  type PlanBranches,
   type PlanBuffer,
   type PlanCheck,
   type PlanClear,
@@ -117,6 +118,13 @@ const launch = record<PlanLaunch>({
   cluster: optional(triple(count)) as Codec<readonly [number, number, number]>,
   waits: optional(flag) as Codec<boolean>,
   place: optional(text) as Codec<string>,
+  when: optional(
+    record<NonNullable<PlanLaunch['when']>>({
+      alternative: count,
+      choice: text,
+      grids: optional(count) as Codec<number>,
+    }),
+  ) as Codec<NonNullable<PlanLaunch['when']>>,
   args: list(argument),
   reads: names,
   writes: names,
@@ -167,6 +175,12 @@ export const planFields: Codec<Plan> = record<Plan>({
     list(
       record<PlanRounds>({ name: text, from: count, to: count, count: some(expression), while: some(text) }),
     ),
+  ),
+  branches: some(
+    record<PlanBranches>({
+      choice: text,
+      schedules: list(record<PlanBranches['schedules'][number]>({ text, when: some(text) })),
+    }),
   ),
   checks: list(
     record<PlanCheck>({

@@ -107,6 +107,15 @@ export interface PlanLaunch {
   readonly waits?: boolean
   /** Source location, for messages: `program.spt:15`. */
   readonly place?: string
+  /**
+   * The launch has an effect only if its alternative is selected: element 0 of `choice` is the number `alternative`. The text tests this, unless
+   * `grids` is present: the element of `choice` where the three workgroup counts begin, which are 0 for other alternatives.
+   */
+  readonly when?: {
+    readonly alternative: number
+    readonly choice: string
+    readonly grids?: number
+  }
   readonly args: readonly PlanArgument[]
   /** Buffers whose elements the launch reads and writes, directly or as a matrix. */
   readonly reads: readonly string[]
@@ -114,6 +123,14 @@ export interface PlanLaunch {
 }
 
 export type PlanStep = PlanClear | PlanLaunch
+
+/** Schedules in one plan, of which each run executes one, by its own data. */
+export interface PlanBranches {
+  /** The i32 array whose element 0 is the number of the selected schedule, and element 1 the number without regard to capacities. */
+  readonly choice: string
+  /** Calls of the schedules; `when`: the condition in the dispatch, none for the last. */
+  readonly schedules: readonly { readonly text: string; readonly when?: string }[]
+}
 
 /** Steps that run repeatedly, in order. */
 export interface PlanRounds {
@@ -228,6 +245,7 @@ export interface Plan {
   readonly steps: readonly PlanStep[]
   /** In order, without overlaps. */
   readonly rounds?: readonly PlanRounds[]
+  readonly branches?: PlanBranches
   readonly checks: readonly PlanCheck[]
   readonly facts?: readonly PlanFact[]
   readonly lostWrites?: PlanLostWrites

@@ -68,6 +68,8 @@ export interface LaunchCommand {
   /** Physical grid, each at least 1 and within `limits.maxGridDim`. */
   readonly grid: readonly [number, number, number]
   readonly args: readonly ArgValue[]
+  /** WebGPU: the device reads the grid from here, at a byte offset. */
+  readonly indirect?: { readonly buffer: DeviceBuffer; readonly offset: number }
   /** The previous command belongs to the same run of the program, so an entry that waits for it may overlap with it. */
   readonly follows?: boolean | undefined
   /** Errors without a fault of the program run that ends with this launch. */

@@ -14,6 +14,7 @@ const COPY_SRC = 4
 const COPY_DST = 8
 const UNIFORM = 64
 const STORAGE = 128
+const INDIRECT = 256
 
 /** A device with the features and limits of a plan. @throws PlanError `device/absent`, `plan/missing-feature` */
 export async function requestDevice({ needs, kernel }: Plan): Promise<GPUDevice> {
@@ -136,7 +137,7 @@ export async function gpuExecutor(plan: Plan, device: GPUDevice): Promise<Execut
           const given = resident.get(b.name)
           if (given && given.size < bytes)
             failWith('bind/values-length', `${b.name} has ${given.size} bytes`, `${bytes} bytes`)
-          memory.set(b.name, given ?? create(bytes, STORAGE | COPY_SRC | COPY_DST, b.name))
+          memory.set(b.name, given ?? create(bytes, STORAGE | INDIRECT | COPY_SRC | COPY_DST, b.name))
         }
         for (const b of visibleBuffers(plan)) {
           const values = arrays.get(b.name)
@@ -191,7 +192,13 @@ export async function gpuExecutor(plan: Plan, device: GPUDevice): Promise<Execut
       const arrays = step.args.flatMap((a) => ('buffer' in a ? memory.get(a.buffer)! : []))
       const buffers = [...arrays, ...uniformOf(step)]
       const entries = buffers.map((buffer, binding) => ({ binding, resource: { buffer } }))
-      return { pipeline, group: device.createBindGroup({ layout, entries }), grid }
+      const { choice = '', grids } = step.when ?? {}
+      return {
+        pipeline,
+        group: device.createBindGroup({ layout, entries }),
+        grid,
+        ...(grids && { indirect: [memory.get(choice)!, 4 * grids] as const }),
+      }
     }
 
     function uniformOf(step: PlanLaunch): GPUBuffer[] {
@@ -214,6 +221,7 @@ interface Launch {
   readonly pipeline: GPUComputePipeline
   readonly group: GPUBindGroup
   readonly grid: readonly [number, number, number]
+  readonly indirect?: readonly [GPUBuffer, number]
 }
 
 /** Encodes clears and launches; undefined: an empty launch. */
@@ -225,7 +233,8 @@ function encode(encoder: GPUCommandEncoder, commands: readonly (GPUBuffer | Laun
       pass ??= encoder.beginComputePass()
       pass.setPipeline(c.pipeline)
       pass.setBindGroup(0, c.group)
-      pass.dispatchWorkgroups(...c.grid)
+      if (c.indirect) pass.dispatchWorkgroupsIndirect(...c.indirect)
+      else pass.dispatchWorkgroups(...c.grid)
     } else {
       pass?.end()
       pass = undefined

@@ -43,7 +43,7 @@ function pattern(length: number, share: number, seed: number): Float32Array {
   })
 }
 
-/** What has no room is passed over, from the run on that finds it, until a sample finds that it has. */
+/** What has no room is passed over in the same run. */
 async function followed(on: Device, { format, sizes, capacity, inAll, patterns }: Case): Promise<void> {
   const [m, n, k] = sizes
   const [outer, counted] = LIVE[format].loops
@@ -77,20 +77,17 @@ schedule product.auto choose {
     const expected = (await plain!.get('C')).values
     if (prepared) await prepared.set('A', A)
     else prepared = await (await program.kernel().schedule('auto').build(on)).bind(...flatInputs(inputs(A)))
-    let reached = ''
-    for (let run = 0; run < 17; run++) {
+    for (let run = 0; run < 3; run++) {
       await prepared.run()
       expect((await prepared.get('C')).values).toEqual(expected)
-      const { text, overflowedSchedule, fillRatios } = prepared.selection!
-      if (text === 'live') expect(fits).toBe(true)
-      if (overflowedSchedule !== null) expect([overflowedSchedule, text]).toEqual(['live', 'plain'])
       await prepared.awaitMeasurements()
-      reached = `${text} ${overflowedSchedule}`
-      // It is known what was found, whoever ran.
-      const [told] = Object.values(prepared.selection!.fillRatios)
-      if (run === 16 && told?.measured != null && told.measured < 0.9)
-        expect(reached).toBe(fits ? 'live null' : 'plain live')
-      expect(Object.keys(fillRatios).length).toBe(1)
+      const { text, overflowedSchedule, fillRatios } = prepared.selection!
+      const [ratio] = Object.values(fillRatios)
+      const isBelow = ratio!.measured! < 0.9
+      expect([text, overflowedSchedule]).toEqual([
+        isBelow && fits ? 'live' : 'plain',
+        isBelow && !fits ? 'live' : null,
+      ])
     }
   }
   for (const p of [prepared, live, plain]) p?.free()
@@ -210,6 +207,7 @@ ${hasPlain ? '  otherwise plain' : ''}
       )
       if (refused === null) {
         expect((await p.get('C')).values).toEqual(expected)
+        await p.awaitMeasurements()
         expect(alone.get(p.selection!.text)).toEqual(expected)
       } else {
         expect(refused).toContain('run/overflow')
@@ -259,12 +257,11 @@ schedule product.auto choose {
 })
 
 test.each([
-  ['0.9', 'fill_ratio(A, panels(1, 1)) < 0.9 does not hold: fill_ratio(A, panels(1, 1)) is 1'],
-  ['2', 'a list exceeded its capacity'],
-])(
-  'a run that has updated a tensor fails, and the next run takes the alternative: < %s',
-  async (below, why) => {
-    const program = await load(`${LIVE.panels.text}
+  ['0.9', true],
+  ['2', true],
+  ['0.4', false],
+] as const)('a run that updates a tensor takes the alternative: < %s', async (below, isBelow) => {
+  const program = await load(`${LIVE.panels.text}
 kernel added(m: size, k: size) {
   axis i = dense_fixed(m)
   axis q = dense_fixed(k)
@@ -278,31 +275,26 @@ schedule added.auto choose {
   when (fill_ratio(A, panels(1, 1)) < ${below}) live
   otherwise plain
 }`)
-    const cpu = await devices.cpu()
-    const few = Float32Array.of(1, 0, 0, 0, 0, 0, 2, 0)
-    const more = Float32Array.of(1, 1, 1, 0, 0, 0, 2, 0)
-    const prepared = await (await program.kernel().schedule('auto').build(cpu)).bind({
-      A: dense([2, 4], few),
-      C: dense([2], Float32Array.of(10, 20)),
-    })
-    await prepared.run()
-    expect([prepared.selection!.text, [...(await prepared.get('C')).values!]]).toEqual(['live', [11, 22]])
-    await prepared.set('A', more)
-    await expect(prepared.run()).rejects.toThrow('run/overflow')
-    const [before] = (await prepared.get('C')).values!
-    await prepared.run()
-    const { text, overflowedSchedule, fillRatios } = prepared.selection!
-    expect([text, overflowedSchedule]).toEqual(['plain', 'live'])
-    expect(prepared.selection!.rejectedBranches).toEqual([`live: ${why}`])
-    expect(Object.values(fillRatios)).toMatchObject([{ value: 1, source: 'overflow' }])
-    expect((await prepared.get('C')).values![0]).toBe(Number(before) + 3)
-    // A sample finds that there is room again.
-    await prepared.set('A', few)
-    for (const _ of [0, 1]) await prepared.run()
-    expect([prepared.selection!.text, prepared.selection!.overflowedSchedule]).toEqual(['live', null])
-    prepared.free()
-  },
-)
+  const cpu = await devices.cpu()
+  const few = Float32Array.of(1, 0, 0, 0, 0, 0, 2, 0)
+  const more = Float32Array.of(1, 1, 1, 0, 0, 0, 2, 0)
+  const prepared = await (await program.kernel().schedule('auto').build(cpu)).bind({
+    A: dense([2, 4], few),
+    C: dense([2], Float32Array.of(10, 20)),
+  })
+  await prepared.run()
+  expect([prepared.selection!.text, [...(await prepared.get('C')).values!]]).toEqual(['live', [11, 22]])
+  await prepared.set('A', more)
+  await prepared.run()
+  const { text, overflowedSchedule } = prepared.selection!
+  expect([text, overflowedSchedule]).toEqual(['plain', isBelow ? 'live' : null])
+  expect([...(await prepared.get('C')).values!]).toEqual([14, 24])
+  await prepared.set('A', few)
+  await prepared.run()
+  expect([prepared.selection!.text, prepared.selection!.overflowedSchedule]).toEqual(['live', null])
+  expect([...(await prepared.get('C')).values!]).toEqual([15, 26])
+  prepared.free()
+})
 
 describe('a schedule that stores what the kernel updates in another format', () => {
   const few = Float32Array.of(1, 0, 0, 0, 0, 0, 2, 0)

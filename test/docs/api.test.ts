@@ -62,6 +62,7 @@ const INTERNAL = new Set([
   'current',
   'after',
   'with',
+  'compiledAs',
   'init',
 ])
 function membersOf(type: { readonly prototype: object }): string[] {

@@ -238,13 +238,17 @@ test('a dispatch that depends on data is not a family, and a distilled one is', 
   await cpu.dispose()
 })
 
-test('fill ratios that only runs measure have no family: the error names schedules to write', async () => {
+test('fill ratios that only runs measure have no family, but a plan with branches, or an error that names schedules', async () => {
   const cpu = await devices.cpu()
   const text = `${LIVE.panels.text}
 ${KERNELS.left}
 schedule product.live { A as panels(2, 2) live in place }
 schedule product.plain { split mul.j by 2 }
-schedule product.auto choose { when (fill_ratio(A, panels(2, 2)) < 0.5) live otherwise plain }`
+schedule product.auto choose { when (m > 1 and fill_ratio(A, panels(2, 2)) < 0.5) live otherwise plain }`
+  const simple = (await load(text.replace('m > 1 and ', ''))).kernel().schedule('auto')
+  expect((await simple.build(cpu)).plan).toMatchObject({
+    branches: { schedules: [{ text: 'live', when: 'fill_ratio(A, panels(2, 2)) < 0.5' }, { text: 'plain' }] },
+  })
   const kernel = (await load(text)).kernel().schedule('auto')
   const built = await kernel.build(cpu)
   const inputs = [{ tensors: { A: dense([4, 4], new Float32Array(16)) }, params: { k: 2 } }]

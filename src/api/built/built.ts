@@ -142,7 +142,7 @@ export class Built extends Callable<
     if (selector.isOpenAlways) return this.#selecting(selector)
     return firstAccepted(selector.candidates(), async (candidate, rejected) => {
       const { selection, label } = candidate
-      if (selector.isOpen(selection)) return this.#selecting(selector, candidate)
+      if (selection?.alternatives || selector.isOpen(selection)) return this.#selecting(selector, candidate)
       const bound = await work.run(bindingSteps(candidate))
       const code = await work.wait(candidate.compile())
       return createBinding(code, bound, withRejected(selection, label, rejected, bound.kernel), {}, work)

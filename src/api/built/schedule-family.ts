@@ -117,18 +117,22 @@ export class Family {
   /** Compiles a schedule once. Errors name the selected branch. */
   #compile(
     kernel: AnyKernel,
-    selection: Pick<Selection, 'schedule' | 'span'> | null,
+    selection: Pick<Selection, 'schedule' | 'span' | 'alternatives'> | null,
     work?: Work,
   ): Promise<CompiledCode> {
-    return getOrAddPromise(this.#compiled, selection?.schedule ? kernel : keyOf(kernel), async () => {
-      try {
-        const code = await compileSteps<AnyKernel>(kernel, this.device, work)
-        this.codes.add(code)
-        return code
-      } catch (e) {
-        throw selection ? withPlace(e, selection.span) : e
-      }
-    })
+    return getOrAddPromise(
+      this.#compiled,
+      selection?.schedule || selection?.alternatives ? kernel : keyOf(kernel),
+      async () => {
+        try {
+          const code = await compileSteps<AnyKernel>(kernel, this.device, work)
+          this.codes.add(code)
+          return code
+        } catch (e) {
+          throw selection ? withPlace(e, selection.span) : e
+        }
+      },
+    )
   }
 
   /** Releases every compiled schedule. A dispatch compiles again for later selections. */

@@ -81,6 +81,8 @@ export interface Selection {
   readonly span: Span
   /** Earlier branches, each with its first condition that does not hold, and schedules with unordered sums that `deterministic` excludes. */
   readonly rejectedBranches: readonly string[]
+  /** The schedules among which each run selects on the device; absent if runs do not select. */
+  readonly alternatives?: readonly Selection[]
 }
 
 /** Time of a schedule, predicted by the cost model. */

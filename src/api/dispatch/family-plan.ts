@@ -7,12 +7,14 @@ import type { Expr, Var } from '../../ir/expressions/expr.ts'
 import { freeVars } from '../../ir/expressions/expr-tree.ts'
 import { printExpr1 } from '../../ir/print/print-stage1.ts'
 import { type FamilyStatistic, writeFamily } from '../../plan/family-codec.ts'
-import type { PlanFamily } from '../../plan/schema.ts'
+import type { Plan, PlanFamily } from '../../plan/schema.ts'
+import { writePlan } from '../../plan/write.ts'
 import { planOn, runOn } from '../../run/compile/compiled-program.ts'
 import type { DeviceProperties } from '../../run/compile/device-limits.ts'
 import { valuesOf } from '../../schedule/steps/function-calls.ts'
 import { CompiledCode } from '../built/code.ts'
 import { sumsOf } from '../built/unordered-sums.ts'
+import { deviceChoice, liveRatios, type RunBranch } from './device-choice.ts'
 import { type DeviceFacts, deviceAnswer, type SelectionContext } from './device-facts.ts'
 import {
   type BranchCall,
@@ -102,11 +104,30 @@ export function rejectLive({ choice, text }: DispatchCall, branches: readonly Cl
     )
 }
 
+/** The plan of the branches, if every condition depends on fill ratios that runs measure, and the branches can be combined. */
+function combinedPlan(
+  dispatch: Dispatch,
+  closed: readonly ClosedBranch[],
+  on: DeviceProperties,
+): Plan | null {
+  const { schedules: base, choice } = dispatch
+  const live = liveRatios(choice)
+  const isLive = (e: Expr): boolean => [...freeVars(e)].every((name) => live.has(name))
+  const branches = closed.flatMap(({ conditions, calls }): RunBranch[] => {
+    const schedule = calls.length === 1 && !calls[0]!.open ? closedSchedule(dispatch, on, calls[0]!) : null
+    if (!schedule || schedule instanceof CompiledCode || !conditions.every(isLive)) return []
+    return [{ text: calls[0]!.text, conditions, compilation: schedule.compilation }]
+  })
+  if (branches.length !== closed.length || !('compilation' in base)) return null
+  const kernel = deviceChoice(base, branches, live, on)
+  return kernel && writePlan(planOn(on, kernel.compilation, { sources: kernel.sources }))
+}
+
 /**
- * Returns a dispatch as a family of plans. Throws SptError as `closedSchedule` and `rejectLive`, and `choose/open` if schedules or their
+ * Returns a dispatch as a family of plans, or as a single plan if each run selects on the device. Throws SptError as `closedSchedule` and `rejectLive`, and `choose/open` if schedules or their
  * arguments depend on data, or if there are more than `MOST_PLANS`.
  */
-export function familyPlan(dispatch: Dispatch, on: DeviceProperties, given?: DeviceFacts): PlanFamily {
+export function familyPlan(dispatch: Dispatch, on: DeviceProperties, given?: DeviceFacts): Plan | PlanFamily {
   const { choice, text, source } = dispatch
   const open = (why: string): never =>
     failWith('choose/open', `${choice.kernel}.${text} is not a family of plans: ${why}`, {
@@ -114,6 +135,8 @@ export function familyPlan(dispatch: Dispatch, on: DeviceProperties, given?: Dev
       hint: `distil the dispatch: distil(kernel, device) of sparsetile/search`,
     })
   const closed = closedBranches(dispatch, on, given)
+  const combined = closed.length > 1 ? combinedPlan(dispatch, closed, on) : null
+  if (combined) return combined
   rejectLive(dispatch, closed)
   const branches = closed.flatMap(({ conditions, calls: [call, ...others] }) => {
     if (others.length > 0) open('`fastest { … }` compares predictions on data')

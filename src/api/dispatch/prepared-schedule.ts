@@ -34,7 +34,8 @@ export class PreparedSchedule {
   /** By the sizes and scalars of the bound data. */
   readonly #commands = memoize((_params: Bound['params']) => {
     const counts = this.findings.flatMap((f) => f.found.parts.map((p) => p.counts))
-    return commandsMeasuring(this.executable, [...counts, ...capacityCounts(this.#plan)])
+    const choice = this.#plan.branches ? [this.#plan.branches.choice] : []
+    return commandsMeasuring(this.executable, [...counts, ...capacityCounts(this.#plan), ...choice])
   })
 
   constructor(

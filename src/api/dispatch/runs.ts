@@ -10,11 +10,11 @@ import type { Executable } from '../../run/execution/execute.ts'
 import { isOverflow, storedElsewhere } from '../../run/execution/overflow-error.ts'
 import type { Device } from '../../runtime/device.ts'
 import type { Tensor } from '../../storage/tensor.ts'
-import { type Candidate, candidateOf, textOf } from '../built/candidates.ts'
+import { bindCandidate, type Candidate, candidateOf, textOf } from '../built/candidates.ts'
 import type { CompiledCode } from '../built/code.ts'
 import type { Selection } from './dispatch-conditions.ts'
 import { equalRatios } from './facts.ts'
-import { LastRun, type RunSelection, SparsityReadback } from './last-run.ts'
+import { type FillRatio, LastRun, type RunSelection, SparsityReadback } from './last-run.ts'
 import { explained, type NextSchedule, nextSchedule } from './next-schedule.ts'
 import { PreparedSchedule } from './prepared-schedule.ts'
 import { FROM_INPUTS, type Preparation, PreparedSchedules } from './prepared-schedules.ts'
@@ -31,6 +31,8 @@ export class Runs {
   #next: NextSchedule
   /** Schedules under which the current run overflowed. */
   readonly #tried = new Set<PreparedSchedule>()
+  /** The alternatives that the latest run selected, with and without regard to capacities; undefined before they have been read back. */
+  #selectedOnDevice: readonly number[] | undefined
   /** Number of runs under this schedule (`#runs`), and the number at which the next sample is taken (`#sampled`). */
   #runs = 0
   #sampled = 1
@@ -63,8 +65,35 @@ export class Runs {
    * data; otherwise on the host
    */
   static async create(selector: Selector, first?: Candidate): Promise<Runs> {
+    const combined = selector.onDevice()
+    if (combined) return Runs.#onDevice(selector, combined)
     const measured = !first && selector.isMeasuredFirst ? await Runs.#measuredFirst(selector) : null
     return measured ?? Runs.#start(selector, first ?? selector.select())
+  }
+
+  /** Prepares runs that select on the device. The schedule of the bound data is known before the first run if the measuring launches can run alone. */
+  static async #onDevice(selector: Selector, combined: Candidate): Promise<Runs> {
+    const compiled = await combined.compile()
+    const prepared = await PreparedSchedule.create(
+      selector,
+      textOf(combined),
+      compiled,
+      bindCandidate(combined),
+    )
+    const runs = new Runs(null, new LastRun(), combined, prepared)
+    if (selector.isMeasuredFirst && prepared.commands.length > 0) {
+      await compiled.device.run(prepared.commands)
+      await runs.#read('given')
+    }
+    return runs
+  }
+
+  /** Reads what the latest run measured, and the selected alternative. */
+  async #read(from: FillRatio['source']): Promise<void> {
+    const now = this.#now
+    await now.read(this.#last, from)
+    const { branches } = now.executable.program.plan
+    if (branches) this.#selectedOnDevice = Array.from(await now.executable.values(branches.choice), Number)
   }
 
   static async #start(
@@ -131,6 +160,20 @@ export class Runs {
     const { candidate, overflowed, fillRatios } = this.#next
     if (!candidate.selection) return null
     const { since, found } = this.#last
+    const { alternatives = [] } = candidate.selection
+    const [taken, wanted] = this.#selectedOnDevice ?? []
+    if (taken !== undefined) {
+      const ratios = [...found].map(([name, known]) => [name, { ...known, measured: known.value }] as const)
+      return {
+        ...candidate.selection,
+        ...alternatives[taken]!,
+        fillRatios: byName(ratios),
+        overflowedSchedule: wanted === taken ? null : alternatives[wanted!]!.text,
+        hindsightSchedule: null,
+        estimates: [],
+        alternatives,
+      }
+    }
     const prepared = this.#prepared.live.size > 0 ? [...this.#prepared] : []
     const estimates = prepared.map(({ text, times, findings: [own] }) => ({
       text,
@@ -250,9 +293,10 @@ export class Runs {
     if (!own && milliseconds !== undefined) now.times.add(0, milliseconds)
     const others = ++this.#runs < this.#sampled ? [] : this.#prepared.others(now)
     if (others.length > 0) this.#sampled += Math.min(this.#sampled, MOST_RUNS_BETWEEN_SAMPLES)
-    if (!own && others.length === 0) return undefined
+    const isDeciding = now.executable.program.plan.branches !== undefined
+    if (!own && !isDeciding && others.length === 0) return undefined
     const read = async (): Promise<void> => {
-      if (own) await now.read(this.#last, 'last run')
+      if (own || isDeciding) await this.#read('last run')
       const share = own && this.#last.found.get(own.statistic)
       if (milliseconds !== undefined && share) now.times.add(share.value, milliseconds)
       for (const prepared of others) await prepared.sample(this.#last, 'sample')

@@ -24,6 +24,8 @@ import {
 export interface AnyKernel extends AutoSchedulable<AnyKernel>, Pick<ErrorSources, 'sources'> {
   sequential(): AnyKernel
   schedule(name: string, ...args: (number | undefined)[]): AnyKernel
+  /** A kernel with the steps of a compilation. */
+  compiledAs(c: Compilation): AnyKernel
 }
 
 export type Schedules = Fixed | Automatic | Dispatch

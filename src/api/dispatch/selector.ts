@@ -16,8 +16,11 @@ import { declaredOf, type RunInputs, valuesIn } from '../inputs/bound-inputs.ts'
 import { besideDeclared, type DeclaredInputs, formatInputsFor } from '../inputs/format-input-binding.ts'
 import { randomInputs } from '../inputs/random-inputs.ts'
 import { residentStructure } from '../resident/resident-binding.ts'
+import { combinedBranches } from './combined-branches.ts'
+import { liveRatios } from './device-choice.ts'
 import { kindOf, modelFor, type SelectionInputs } from './device-facts.ts'
 import { type Decision, decide, type Selection } from './dispatch-conditions.ts'
+
 import { equalRatios, type Facts, lookupIn } from './facts.ts'
 import { inputFacts } from './input-facts.ts'
 import type { LiveRatios } from './prepared-schedule.ts'
@@ -33,7 +36,7 @@ import {
 /** Label of the schedule without data. */
 const WITHOUT_DATA = 'the schedule without data'
 
-interface Selected extends Pick<Candidate, 'schedule'> {
+export interface Selected extends Pick<Candidate, 'schedule'> {
   readonly selection: Selection
 }
 
@@ -58,11 +61,7 @@ export class Selector {
     this.#given = given
     this.#used = dispatch?.used ?? new Map()
     this.#facts = lazy(() => inputFacts(dispatch?.choice ?? null, source, device, given, this.#used))
-    this.live = new Map(
-      [...(dispatch?.choice.statistics ?? [])].flatMap(([name, s]) =>
-        s.kind === 'fill_ratio' && s.live ? [[name, s]] : [],
-      ),
-    )
+    this.live = dispatch ? liveRatios(dispatch.choice) : new Map()
   }
 
   /** Names of the fill ratios that only runs can measure. */
@@ -96,7 +95,7 @@ export class Selector {
   /** Schedules, the preferred one first; each later one runs if the data or the device reject those before it. Throws like `select`. */
   candidates(): readonly Candidate[] {
     const { schedules } = this.#family
-    if (schedules.kind === 'dispatch') return [this.select()]
+    if (schedules.kind === 'dispatch') return [this.onDevice() ?? this.select()]
     const { code } = schedules
     const isSelecting = schedules.kind === 'automatic' && code.program.live
     const found = isSelecting ? this.#accepted(() => this.#automatic(schedules)) : undefined
@@ -137,9 +136,36 @@ export class Selector {
     return { ...candidate, selection }
   }
 
-  #selected(runs: readonly Facts[], passed?: ReadonlySet<string>): Selected {
+  /**
+   * The schedules among which each run selects on the device, in a single plan; null if a schedule is certain for the inputs, or if
+   * the schedules cannot be combined.
+   */
+  onDevice(): Candidate | null {
     const { schedules: dispatch, device } = this.#family
+    if (this.live.size === 0 || dispatch.kind !== 'dispatch') return null
+    if (dispatch.isDefault && this.#withoutSchedule(dispatch)) return null
+    const { statistics, sizes } = this.#facts()
+    const look = lookupIn([statistics], sizes)
+    const selected = (one: Dispatch): Selected => this.#selectedIn(one, [])
+    const isOpen = (name: string): boolean => this.live.has(name) && !statistics.isGiven(name)
+    const made = resultOrError(() => combinedBranches(dispatch, device, { look, isOpen, selected }))
+    if (made instanceof SptError || !made) return null
+    const { kernel, selection } = made
+    const candidate = this.#family.candidate(kernel, selection, selection.text, () =>
+      this.#inputsOf(candidate),
+    )
+    for (const s of selection.alternatives ?? []) this.#family.variants.add(s.text)
+    return candidate
+  }
+
+  #selected(runs: readonly Facts[], passed?: ReadonlySet<string>): Selected {
+    const { schedules: dispatch } = this.#family
     invariant(dispatch.kind === 'dispatch', 'other schedules have no branches')
+    return this.#selectedIn(dispatch, runs, passed)
+  }
+
+  #selectedIn(dispatch: Dispatch, runs: readonly Facts[], passed?: ReadonlySet<string>): Selected {
+    const { device } = this.#family
     const plain = dispatch.isDefault ? this.#withoutSchedule(dispatch) : null
     if (plain) return plain
     const decisions = this.#decisions(dispatch, runs, passed)

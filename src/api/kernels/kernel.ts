@@ -236,7 +236,8 @@ export class Kernel extends SteppedKernel<Kernel> {
   }
 
   /**
-   * Selects a schedule of the open dispatch for a device or a kind of device, and returns the kernel under it.
+   * Selects a schedule of the open dispatch for a device or a kind of device, and returns the kernel under it. On a device, the kernel may contain
+   * several schedules, among which each run selects.
    * @throws SptError `choose/…`, `bind/…`
    */
   async choose(
@@ -259,8 +260,9 @@ export class Kernel extends SteppedKernel<Kernel> {
     const selector = new Selector(new Family(on as Device, { ...open, deterministic }), given)
     const fetching = selector.fetch()
     if (fetching) await work.wait(fetching)
-    const { schedule, selection } = selector.select()
-    return { kernel: schedule as Kernel, selection }
+    const isDevice = typeof on !== 'string' && 'compile' in on
+    const { schedule, selection } = (isDevice && selector.onDevice()) || selector.select()
+    return { kernel: schedule as Kernel, selection: selection! }
   }
 
   /**
@@ -334,6 +336,11 @@ export class Kernel extends SteppedKernel<Kernel> {
         isDefault: usual !== undefined,
       }
     )
+  }
+
+  /** @internal A kernel with the steps of a compilation. */
+  compiledAs(c: Compilation): Kernel {
+    return this.with(c)
   }
 
   #schedule(name: string): Schedule {

@@ -13,7 +13,7 @@ import { instanceOf } from '../inputs/format-instances.ts'
 import type { Kernel } from './kernel.ts'
 import type { MicroTile, MicroTileFormat } from './micro-tiles.ts'
 
-/** A rule with its price on data. */
+/** A rule with a price on data. */
 export interface MeasuredRule {
   readonly tile: MicroTile & { readonly format: MicroTileFormat }
   /** Name of the format in schedules. */

@@ -39,6 +39,14 @@ const SAMPLED = 1000
 const DEFAULT_REPEAT = 3
 const MAX_REPEAT = 1_000_000
 
+/** The schedule that the latest run selected on the device; undefined for a fixed schedule. */
+async function alternativeOf({ executable, code }: Binding): Promise<string | undefined> {
+  const { branches } = code.program.plan
+  if (!branches) return undefined
+  const [taken] = await executable.values(branches.choice)
+  return branches.schedules[Number(taken)]!.text
+}
+
 export const run: CommandSpec = {
   name: 'run',
   args: '[FILE]',
@@ -151,7 +159,7 @@ export const run: CommandSpec = {
         kernel: source.name,
         device: kind,
         deviceName: device.name,
-        schedule: executed.schedule,
+        schedule: (await alternativeOf(prepared)) ?? executed.schedule,
         selection: executed.selection,
         forms: executed.selection?.schedule === null ? [] : formsOf(executed.kernel, prepared, inputs),
         unorderedSums: prepared.code.unorderedSums,

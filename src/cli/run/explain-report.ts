@@ -119,6 +119,7 @@ const ceilingsText = ({ device, deviceName }: Explanation): string | null =>
 
 /** The condition by which a schedule was selected. */
 export function selectionText(selection: Selection): string {
+  if (selection.alternatives) return `by ${selection.dispatch}: ${selection.reason}`
   if (selection.schedule === null) return `by ${ruleText(selection)}`
   return `by ${selection.dispatch}: ${selection.reason}${selection.declaredBy ? `, of ${selection.declaredBy}` : ''}`
 }
@@ -150,7 +151,7 @@ export function explanationText(
   const steps = e.steps.map((s, k) =>
     s.kind === 'clear'
       ? `\nstep ${k + 1}: clear ${s.array}, ${bytes(s.bytes)}\n`
-      : `\nstep ${k + 1}: launch ${s.name}\n${linesText(launchLines(s), { indent: '  ', width: 17, gap: ' ' })}`,
+      : `\nstep ${k + 1}: launch ${s.name}${s.alternative === null ? '' : ` (only if ${s.alternative} is selected)`}\n${linesText(launchLines(s), { indent: '  ', width: 17, gap: ' ' })}`,
   )
   return header + steps.join('')
 }

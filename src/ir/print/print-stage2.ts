@@ -199,7 +199,7 @@ export function print3(plan: Kernel3): string {
     else if (s.kind === 'rounds') out.push(roundsText(s, printExpr))
     else {
       out.push(
-        `launch ${s.name}  grid ${s.grid.map((e) => printExpr(e)).join(' × ')}  block ${s.block.join(' × ')}`,
+        `launch ${s.name}  grid ${s.grid.map((e) => printExpr(e)).join(' × ')}  block ${s.block.join(' × ')}${s.when ? `  if ${s.when.choice} is ${s.when.alternative}` : ''}`,
       )
       out.push(
         ...printBody(s.body)

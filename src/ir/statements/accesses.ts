@@ -101,7 +101,8 @@ export function accessedBy(step: PlanStep): {
 } {
   if (step.kind === 'clear') return { reads: [], writes: [step.buffer] }
   if (step.kind === 'rounds') return { reads: readByEdge(step), writes: [] }
-  return { reads: [...readsOf(step.body)], writes: [...writesOf(step.body)] }
+  const { when } = step
+  return { reads: [...readsOf(step.body), ...(when ? [when.choice] : [])], writes: [...writesOf(step.body)] }
 }
 
 /** Names of the buffers that a statement and those nested in it read or write. */

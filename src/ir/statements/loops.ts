@@ -269,7 +269,25 @@ export interface Launch {
   readonly block: readonly [number, number, number]
   /** Number of blocks per cluster, neighbours on block.x. */
   readonly cluster?: number | undefined
+  /** The launch has an effect only if the device selects its alternative. */
+  readonly when?: LaunchCondition | undefined
   readonly body: readonly Stmt[]
+}
+
+export interface LaunchCondition {
+  /** Number of the alternative in `branches.schedules`. */
+  readonly alternative: number
+  /** The i32 array whose element is the number of the selected alternative. */
+  readonly choice: string
+  /** Element of `choice` where the workgroup counts begin, which are 0 for another alternative; undefined: the body tests `choice`. */
+  readonly grids?: number | undefined
+}
+
+/** Alternatives of a plan, one of which the device selects in each run. */
+export interface Branches {
+  readonly choice: string
+  /** The schedules, each with its condition over fill ratios and capacities; the last has none. */
+  readonly schedules: readonly { readonly text: string; readonly when?: string | undefined }[]
 }
 
 /** Sets all bytes of a buffer to zero (memset). */
@@ -292,4 +310,5 @@ export interface Kernel3 {
   readonly runtimeLists?: readonly RuntimeLists[] | undefined
   /** Constraints on sizes under which this plan is correct; binding rejects other sizes. */
   readonly facts?: readonly Fact[] | undefined
+  readonly branches?: Branches | undefined
 }

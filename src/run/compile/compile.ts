@@ -56,6 +56,8 @@ interface Origin {
   readonly source: Kernel1
   readonly observer: StageObserver | null
   readonly schedule: string | null
+  /** Combines the plans of alternatives, one of which the device selects in each run; undefined for a single schedule. */
+  readonly combine?: ((options: LowerOptions) => Kernel3) | undefined
 }
 
 export interface StepOf {
@@ -103,6 +105,20 @@ export class Compilation {
     const c = new Compilation({ source: kernel, observer, schedule: null }, [], [kernel], null)
     c.#observed(kernel, null)
     return c
+  }
+
+  /**
+   * Alternatives of one kernel in one plan (`lower/launches/alternatives.ts`). Stages I and II are those of the first alternative, with the loop nests
+   * of all in Stage II.
+   */
+  static combined(
+    alternatives: readonly Compilation[],
+    combine: (options: LowerOptions) => Kernel3,
+  ): Compilation {
+    const [first] = alternatives as [Compilation, ...Compilation[]]
+    const body = alternatives.flatMap((c) => c.loops.body)
+    const loops = { ...first.state, kernel: { ...first.loops, body } }
+    return new Compilation({ ...first.#origin, combine }, first.coordSteps, first.#kernels, loops)
   }
 
   /** The kernel as written, which the reference runs. */
@@ -168,8 +184,10 @@ export class Compilation {
     this.#plans ??= new Map()
     const known = this.#plans.get(planKey(options))
     if (known) return known
-    const observer = this.#origin.observer ? this.#tell : undefined
-    const plan = yield* loweringSteps(this.loops, observer, options)
+    const { observer, combine } = this.#origin
+    const plan = combine
+      ? combine(options)
+      : yield* loweringSteps(this.loops, observer ? this.#tell : undefined, options)
     this.#plans.set(planKey(options), plan)
     return plan
   }
@@ -290,12 +308,12 @@ export class Compilation {
 
   /** Binds loop nests without thread axes to threads: the default for GPUs. */
   parallel(): Compilation {
-    return this.#defaulted(automatic(this.state), 'parallel')
+    return this.#origin.combine ? this : this.#defaulted(automatic(this.state), 'parallel')
   }
 
   /** Applies the default steps of nests for one thread: the default for CPUs. */
   sequential(): Compilation {
-    return this.#defaulted(alone(this.state), 'sequential')
+    return this.#origin.combine ? this : this.#defaulted(alone(this.state), 'sequential')
   }
 
   /** Applies steps on loops whose result is known, one by one if an observer needs each of them. */

@@ -97,7 +97,10 @@ function commandsOf(
     })
     const { launch: entry } = step
     const module = modules.get(entry)!
-    commands.push({ kind: 'launch', module, entry, grid, args, follows: !isFirst || commands.length > 0 })
+    const { choice = '', grids } = step.when ?? {}
+    const indirect = grids !== undefined && { indirect: { buffer: memory.get(choice)!, offset: 4 * grids } }
+    const follows = !isFirst || commands.length > 0
+    commands.push({ kind: 'launch', module, entry, grid, args, follows, ...indirect })
   }
   return commands
 }

@@ -124,6 +124,8 @@ export interface Achieved {
 export interface LaunchExplanation extends Work {
   readonly kind: 'launch'
   readonly name: string
+  /** Schedule that executes the launch, if each run selects on the device; otherwise `null`. */
+  readonly alternative: string | null
   readonly grid: readonly [number, number, number]
   readonly block: readonly [number, number, number]
   readonly blocks: number

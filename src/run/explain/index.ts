@@ -144,7 +144,8 @@ function stepsOf(
     if (step.kind === 'launch') {
       const counted = countLaunch(step, plan.buffers, given, instrs)
       const shared = sharedBytesOf({ kind: device }, step, unit)
-      return launchOf(step, plan.buffers, counted, lengths, shared, unit)
+      const alternative = step.when ? plan.branches!.schedules[step.when.alternative]!.text : null
+      return { ...launchOf(step, plan.buffers, counted, lengths, shared, unit), alternative }
     }
     const buffer = plan.buffers.find((b) => b.name === step.buffer)!
     return { kind: 'clear', array: step.buffer, bytes: lengths.get(step.buffer)! * unit(buffer) }
@@ -158,7 +159,7 @@ function launchOf(
   lengths: ReadonlyMap<string, number>,
   shared: number,
   unit: Unit,
-): LaunchExplanation {
+): Omit<LaunchExplanation, 'alternative'> {
   const arrays = buffers.flatMap((b): ArrayTraffic[] => {
     const moved = counted.arrays.get(b.name)
     return moved ? [{ array: b.name, elements: lengths.get(b.name)!, elementBytes: unit(b), ...moved }] : []

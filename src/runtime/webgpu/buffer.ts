@@ -42,7 +42,7 @@ export class GpuBuffer implements DeviceBuffer, Owned {
   ) {
     this.size = bindingBytes(bytes)
     this.isOwn = callers === undefined
-    const usage = USAGE.storage | USAGE.copySrc | USAGE.copyDst
+    const usage = USAGE.storage | USAGE.indirect | USAGE.copySrc | USAGE.copyDst
     const { value, failure } = owner.scoped(
       () => callers ?? owner.createBuffer({ label, size: this.size, usage }),
     )

@@ -22,6 +22,7 @@ type BoundCommand =
       readonly group: GPUBindGroup
       readonly offsets: readonly number[]
       readonly grid: readonly [number, number, number]
+      readonly indirect?: LaunchCommand['indirect']
     }
 
 /** Query set and indices of the timestamps before the first and after the last command. */
@@ -164,6 +165,7 @@ export function launcherOn(session: Session) {
         group: group(entry, c.args),
         offsets: entry.uniformBytes > 0 ? [offsets[k]!] : [],
         grid: c.grid,
+        ...(c.indirect && { indirect: c.indirect }),
       }
     })
   }
@@ -277,7 +279,10 @@ function encode(
     pass ??= beginPass(k === 0, lastClear < k)
     pass.setPipeline(c.pipeline)
     pass.setBindGroup(0, c.group, c.offsets)
-    pass.dispatchWorkgroups(...c.grid)
+    if (c.indirect) {
+      const { gpu, offset } = c.indirect.buffer as GpuBuffer
+      pass.dispatchWorkgroupsIndirect(gpu, offset + c.indirect.offset)
+    } else pass.dispatchWorkgroups(...c.grid)
   })
   pass?.end()
   if (stamps && commands[last]?.kind !== 'launch') beginPass(false, true).end()

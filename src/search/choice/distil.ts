@@ -26,7 +26,7 @@ import { freeVars } from '../../ir/expressions/expr-tree.ts'
 import { printExpr1 } from '../../ir/print/print-stage1.ts'
 import type { Fact } from '../../ir/statements/loops.ts'
 import { evaluate } from '../../ir/values/evaluate.ts'
-import type { PlanFamily } from '../../plan/schema.ts'
+import type { Plan, PlanFamily } from '../../plan/schema.ts'
 import { sparseTensors } from '../../run/bind/binding-names.ts'
 import type { Compilation } from '../../run/compile/compile.ts'
 import type { DeviceProperties } from '../../run/compile/device-limits.ts'
@@ -208,16 +208,16 @@ export async function distil(
 }
 
 /**
- * The dispatch of a kernel as a family of plans, distilled if schedules depend on data. Throws SptError as `distil` and `familyPlan`.
+ * The dispatch of a kernel as a family of plans, or one plan if each run selects on the device; distilled if schedules depend on data. Throws SptError as `distil` and `familyPlan`.
  * `facts`: properties that a described device does not have. `deterministic`: without schedules that add floats in no fixed order.
  */
 export async function familyOf(
   kernel: Kernel,
   on: DeviceProperties,
   { deterministic = false, ...options }: DistilOptions & { readonly deterministic?: boolean },
-): Promise<PlanFamily> {
+): Promise<Plan | PlanFamily> {
   const sizes = new Map(Object.entries(options.sizes ?? {}))
-  const planOf = ({ open }: Kernel): PlanFamily => {
+  const planOf = ({ open }: Kernel): Plan | PlanFamily => {
     if (!open)
       return failWith('choose/decided', `the schedule of ${kernel.name} has no open decisions`, DISPATCH)
     return familyPlan({ ...open, deterministic, sizes }, on, options.facts)
