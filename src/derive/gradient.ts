@@ -24,7 +24,7 @@ import { namesIn, pruned } from './needed.ts'
 import { productOf } from './products.ts'
 import { recomputed } from './recomputed.ts'
 import { checkOverwrites, checkWriters, rejectPart, rejectReducer, stepWarning } from './rejections.ts'
-import { checkRequest, type GradientRequest } from './request.ts'
+import { checkRequest, type GradientRequest, withCopies } from './request.ts'
 import { withoutConstants } from './terms.ts'
 import { withVersions } from './versions.ts'
 import { winnersOf } from './winners.ts'
@@ -32,10 +32,11 @@ import { winnersOf } from './winners.ts'
 /**
  * The kernel that computes the gradients `d_X` of `by` with respect to each X of `wrt`. If `by` is a scalar, all outputs
  * of the kernel remain. Otherwise the gradient `d_by` is an input: a vector-Jacobian product.
+ * W stands for `W_1`, `W_2`, … if copies of `repeat` declare it.
  * @throws SptError `derive/…`
  */
 export const gradient = (kernel: Kernel1, request: GradientRequest): Kernel1 =>
-  new Derivation(kernel, request).run()
+  new Derivation(kernel, { ...request, wrt: withCopies(kernel, request.wrt) }).run()
 
 class Derivation {
   readonly #names: Names

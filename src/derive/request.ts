@@ -24,6 +24,20 @@ export interface GradientRequest {
   readonly span?: Span | undefined
 }
 
+/** The tensors of a request, with the copies of a tensor in place of a name that only copies of `repeat` declare. */
+export const withCopies = (
+  { buffers, params }: Kernel1,
+  wrt: GradientRequest['wrt'],
+): GradientRequest['wrt'] =>
+  wrt.flatMap((x) => {
+    if ([...buffers, ...params].some((b) => b.name === x.name)) return x
+    const copies = buffers.filter(
+      ({ name, role }) =>
+        role !== 'local' && name.startsWith(x.name) && /^(_\d+)+$/.test(name.slice(x.name.length)),
+    )
+    return copies.length === 0 ? x : copies.map(({ name }) => ({ ...x, name }))
+  })
+
 /** Checks the names of a request. @throws SptError `derive/…` */
 export function checkRequest(kernel: Kernel1, request: GradientRequest): void {
   const { by, wrt, stopping = [], recomputing = [], span } = request

@@ -21,7 +21,7 @@ import { declaredGradients, deriveDeclared, gradientText } from './kernels/decla
 import { instantiateKernels, type TypedKernel } from './kernels/kernel-instances.ts'
 import { elaborateKernel } from './kernels/kernels.ts'
 import { elaborateMonoid } from './kernels/monoids.ts'
-import { schedulesIn } from './schedules/callee-schedules.ts'
+import { scheduleOfSteps, schedulesIn } from './schedules/callee-schedules.ts'
 import type { Resolve } from './schedules/resolve.ts'
 import { elaborateSchedule } from './schedules/schedule-declarations.ts'
 import type { Choice, Schedule } from './schedules/schedule-types.ts'
@@ -69,7 +69,7 @@ export interface Elaborated {
   /** Search spaces by kernel, then by name. */
   readonly spaces: ReadonlyMap<string, ReadonlyMap<string, Space>>
   readonly named: Named
-  /** A schedule of a kernel with these steps, over the names of the entry file. @throws SptError with every error found */
+  /** A schedule of a kernel with the given steps, over the names of the entry file. @throws SptError with every error found */
   readonly scheduleWith: (kernel: string, steps: readonly Ast.Step[]) => Schedule
 }
 
@@ -291,19 +291,9 @@ function elaborated(linked: Program): Elaborated {
   const ambiguous = new Map(
     [...program.ambiguous].filter(([, decls]) => decls.some((d) => d.kind === 'kernel')),
   )
-  const scheduleWith = (name: string, steps: readonly Ast.Step[]): Schedule =>
+  const scheduleWith = (kernel: string, steps: readonly Ast.Step[]): Schedule =>
     throwErrors(() => {
-      const { span } = steps[0]!
-      const id = (text: string): Ast.Ident => ({ name: text, span })
-      const s: Ast.Schedule = {
-        kind: 'schedule',
-        kernel: id(name),
-        types: [],
-        name: id('steps'),
-        params: [],
-        steps,
-        span,
-      }
+      const s = scheduleOfSteps(kernel, steps)
       return elaborateSchedule(s, around(s)!, [])!
     })
   return {

@@ -197,3 +197,33 @@ test('scalar arguments have the types of the parameters', () => {
   const { Y } = reference(k, { params: { n: 3 }, buffers: { X: [1, 2, 3] } }).buffers
   expect([...Y!.values]).toEqual([1, 2, 3].map((x) => x + 3 / 2 + 3 + 1 / 2 - 1 + 2 / 2 - 1))
 })
+
+test('inputs of copies are passed by name if the caller has them, and wrt names all copies', () => {
+  const outer = (args: string): string => `${STEP}kernel layers(n: size) {
+    axis i = dense_fixed(n)
+    axis j = dense_fixed(n)
+    buffer X: f32[i] in
+    buffer V: f32[i, j] in
+    buffer Y: f32[i] out
+    call Y = step(X, V, a = 1)
+    repeat 2 as l {
+      buffer W: f32[i, j] in
+      call Y = step(Y, W, a = 1)
+    }
+  }
+  kernel k(n: size) {
+    axis i = dense_fixed(n)
+    axis j = dense_fixed(n)
+    buffer X: f32[i] in
+    buffer V: f32[i, j] in
+    buffer loss: f32[] out
+    repeat 2 as l { buffer W: f32[i, j] in }
+    call Y = layers(${args})
+    iterate sum [i] as R { loss[] += Y[i] * Y[i] }
+  }`
+  expect(shown(outer('X, V'))).toBe(shown(outer('X, V, W_1, W_2')))
+  const kernel = parseProgram(outer('X, V')).kernel('k')
+  const outputs = (wrt: string[]) => kernel.gradient('loss', wrt).show(1)
+  expect(outputs(['W'])).toBe(outputs(['W_1', 'W_2']))
+  expect(() => kernel.gradient('loss', ['W'], { name: '1x' })).toThrow('the name of a gradient')
+})

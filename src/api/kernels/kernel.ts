@@ -1,6 +1,7 @@
 /** Kernels of a program: their schedules, dispatches and search spaces by name, and their compilation. */
 import { type Diagnostic, failWith } from '../../ast/diagnostics/diagnostic.ts'
 import { expectFields, expectValue, FUNCTION, TEXT, TEXTS } from '../../ast/diagnostics/value-kinds.ts'
+import { isName } from '../../ast/nodes/names.ts'
 import { WORK_OPTIONS, Work } from '../../ast/work.ts'
 import { DEVICE_KINDS } from '../../backends/target.ts'
 import { gradient } from '../../derive/gradient.ts'
@@ -108,6 +109,13 @@ export class Kernel extends SteppedKernel<Kernel> {
     expectName('the output of a gradient', by)
     expectValue('the tensors of a gradient', wrt, TEXTS)
     expectFields<GradientOptions>('gradient', options, GRADIENT_OPTIONS)
+    const { name = `${kernelIdentifier(this.name)}_gradient` } = options
+    expectArgument(
+      isName(name),
+      'the name of a gradient',
+      name,
+      'a name: a letter or _, then letters, digits and _',
+    )
     const { coordSteps, onLoops } = super.compilation
     if (coordSteps.length > 0 || onLoops || this.#choice)
       failWith('derive/scheduled', `kernel ${this.name} has steps, and gradients are those of statements`, {
@@ -116,7 +124,7 @@ export class Kernel extends SteppedKernel<Kernel> {
       })
     const named = (names: readonly string[] = []) => names.map((name) => ({ name }))
     const derived = gradient(this.source, {
-      name: options.name ?? `${kernelIdentifier(this.name)}_gradient`,
+      name,
       by: { name: by },
       wrt: wrt.map((x) => ({ name: x, dense: options.dense?.includes(x) ?? false })),
       stopping: named(options.stopping),

@@ -12,7 +12,7 @@ export const schedule = (about: string): OptionSpec => ({ flags: '--schedule <S>
 
 /** Options of commands that run a kernel on a device. */
 export const SCHEDULE = schedule(
-  'A schedule: gpu, or gpu(8, 32) with arguments (default: auto, otherwise cpu on cpu and gpu on other devices, if legal)',
+  'A schedule: gpu, or gpu(8, 32) with arguments (default: auto, cpu on cpu, or gpu on other devices, if declared and legal; otherwise that of the auto-scheduler)',
 )
 
 export const DEVICE: OptionSpec = { flags: '--device <D>', about: 'cpu, webgpu or cuda (default: cpu)' }

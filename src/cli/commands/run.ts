@@ -32,6 +32,7 @@ import { bindOptions, checkOutputs, paddingOf, readInputs, sizeOptions } from '.
 import { PhaseTimer, warmUp } from '../run/phase-timer.ts'
 import { builtFormats, type Report, reportJson, reportText } from '../run/run-report.ts'
 import { conversions, duplicatesIn, sparseSizes } from '../run/sparse-sizes.ts'
+import { savePath, saveResults, withWeights } from '../run/weights.ts'
 import { reportRejectedDefault, withKernel } from '../scheduled-kernel.ts'
 
 const SAMPLE_FROM = 2 ** 27
@@ -56,6 +57,11 @@ export const run: CommandSpec = {
     { flags: '--plan <FILE>', about: 'Run a plan of spt emit --target plan instead of FILE', file: 'read' },
     ...without(['plan'], KERNEL, SCHEDULE),
     BIND,
+    {
+      flags: '--weights <PATH>',
+      about: 'A model file (.safetensors, .npz): inputs without --bind are bound by name',
+      file: 'read',
+    },
     SIZE,
     DEVICE,
     ...without(
@@ -67,6 +73,11 @@ export const run: CommandSpec = {
     SEED,
     { flags: '--max-rounds <N>', about: 'Limit on rounds with a condition (default: 10000)' },
     { flags: '--out <NAME=PATH>', about: 'Write an output', repeats: true, file: 'write' },
+    {
+      flags: '--save <PATH>',
+      about: 'Write all results and updated inputs to a .safetensors file',
+      file: 'write',
+    },
     ...without(['plan'], {
       flags: '--verbose',
       about: 'Print phases with times, the values used for selection, and other variants',
@@ -85,6 +96,7 @@ export const run: CommandSpec = {
     'spt run kernel.spt --bind A=graph.npz#adjacency --size d=64 --device webgpu --repeat 20 --json',
     'spt run kernel.spt --bind A=model.safetensors#layer.0.weight --size d=64',
     'spt run kernel.spt --bind A=a.mtx --bind B=b.npy --out C=c.npy',
+    'spt run model.spt --weights model.safetensors --bind X=tokens.npy --save results.safetensors',
     'spt run --plan kernel.json --bind A=a.mtx --bind B=b.npy --out C=c.npy',
   ],
   async run(call) {
@@ -101,7 +113,7 @@ export const run: CommandSpec = {
     const kind = call.choice('device', DEVICE_KINDS) ?? 'cpu'
     const deterministic = call.flag('deterministic')
     const repeat = call.integer('repeat', 1, MAX_REPEAT) ?? DEFAULT_REPEAT
-    const { files, seed, maxRounds } = bindOptions(call)
+    const { files: given, seed, maxRounds } = bindOptions(call)
     const params = sizeOptions(call)
     const outputs = call.pairs('out', 'PATH')
 
@@ -113,6 +125,8 @@ export const run: CommandSpec = {
       if (fixed && request.requested) lower(fixed.kernel, kind)
       timer.begin('read')
       await checkOutputs(request.bindable, outputs)
+      const save = await savePath(call)
+      const files = await withWeights(call, source.source, given)
       const earlyTensors = await request.readEarly(files, params)
       const earlyInputs = { tensors: earlyTensors, params: Object.fromEntries(params), seed, maxRounds }
       timer.begin('open')
@@ -144,13 +158,14 @@ export const run: CommandSpec = {
         ? await prepared.verify(verifyOptions(prepared.executable.bytes, seed))
         : null
       timer.begin('write')
-      if (outputs.size > 0) {
+      if (outputs.size > 0 || save !== undefined) {
         // Repeated runs have updated inout buffers, so these are reset.
         await prepared.executable.reset()
         await prepared.run()
         const onWarning = ({ message, hint }: Diagnostic): void =>
           call.io.err(`warning: ${message}\n  = hint: ${hint}\n`)
         for (const [name, path] of outputs) await writeTensor(path, await prepared.get(name), { onWarning })
+        if (save !== undefined) await saveResults(save, source.source, (name) => prepared.get(name))
       }
       timer.begin('count')
       const sparse = sparseSizes(bound)
@@ -271,10 +286,12 @@ export async function runPlan(call: Call, path: string): Promise<number> {
   const family = isFamily(plan) ? readFamily(plan) : null
   const { device: kind, binding } = family?.plans[0] ?? readPlan(plan as Plan)
   const kernel = family?.kernel ?? binding
-  const { files, seed, maxRounds } = bindOptions(call)
+  const { files: given, seed, maxRounds } = bindOptions(call)
   const params = sizeOptions(call)
   const outputs = call.pairs('out', 'PATH')
   await checkOutputs(kernel, outputs)
+  const save = await savePath(call)
+  const files = await withWeights(call, kernel, given)
   const tensors = await readInputs(kernel, files, params)
   await using device = await devices[call.choice('device', ['cpu', 'webgpu', 'cuda']) ?? kind]()
   const loaded = await loadPlan(plan, device)
@@ -283,6 +300,7 @@ export async function runPlan(call: Call, path: string): Promise<number> {
   await bound.run()
   const milliseconds = performance.now() - start
   for (const [name, to] of outputs) await writeTensor(to, await bound.get(name))
+  if (save !== undefined) await saveResults(save, kernel, (name) => bound.get(name))
   const random = randomNames(kernel, bound.executable.bound.random)
   bound.free()
   const schedule = bound.selection?.text ?? (plan as Plan).schedule

@@ -59,11 +59,15 @@ function scalarArgument(
   return { kind: 'call', fn: { name: type.name, span: value.span }, args: [value], span: value.span }
 }
 
-/** The arguments by parameter of the callee, or null after reported errors. */
+/**
+ * The arguments by parameter of the callee, or null after reported errors. An input that a copy of `repeat` declares may be
+ * omitted if `isBuffer`: the caller has a buffer of the same name.
+ */
 export function argumentsOf(
   callee: Ast.Kernel,
   caller: readonly Ast.Param[],
   { args, results, span }: Pick<Ast.KernelCall, 'args' | 'results' | 'span'>,
+  isBuffer: (name: string) => boolean,
 ): Arguments | null {
   const before = errorCount()
   const kernel = callee.name.name
@@ -92,6 +96,11 @@ export function argumentsOf(
       const own = param.type.name === 'size' ? value : scalarArgument(value, param, caller)
       if (own) values.set(param.name.name, own)
     } else inputs.push({ own: own!, at: value as Ast.Name })
+  }
+  for (const own of ins) {
+    const { name } = own.name
+    if (/_\d+$/.test(name) && isBuffer(name) && !inputs.some((x) => x.own === own))
+      inputs.push({ own, at: { kind: 'name', name, span } })
   }
   const missing = ins.filter((b) => !inputs.some((x) => x.own === b))
   if (errorCount() === before && missing.length > 0)

@@ -157,7 +157,8 @@ class Expansion {
     if (errorCount() > before) return null
     const buffers = args.flatMap(({ value }) => (value.kind === 'name' && this.#latest(value.name)) || [])
     const callee = this.find.kernel(call.kernel, call.types, buffers)
-    const given = callee && argumentsOf(callee, this.kernel.params, { ...call, args })
+    const given =
+      callee && argumentsOf(callee, this.kernel.params, { ...call, args }, (name) => this.#buffers.has(name))
     if (!given) return null
     const u = new Unification(callee, this.#axes, given.values)
     const passed = this.#inputs(callee, given.inputs, u)

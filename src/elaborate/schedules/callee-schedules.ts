@@ -21,7 +21,7 @@ export const schedulesIn =
 const withInner = (calls: readonly ExpandedCall[]): readonly ExpandedCall[] =>
   calls.flatMap((c) => [c, ...withInner(c.calls)])
 
-/** The calls of a kernel that a step names, and the schedule of each. Null after reported errors. */
+/** The calls of a kernel that a step names, each with the schedule. Null after reported errors. */
 export function findCallees(
   s: OfSteps,
   step: Ast.UseStep & { readonly kernel: Ast.Ident },
@@ -52,4 +52,11 @@ export function findCallees(
     return schedule ? [{ call, schedule }] : []
   })
   return callees.length === own.length ? callees : null
+}
+
+/** A schedule with the given steps, over the names of the entry file. */
+export function scheduleOfSteps(kernel: string, steps: readonly Ast.Step[]): Ast.Schedule {
+  const { span } = steps[0]!
+  const ident = (name: string): Ast.Ident => ({ name, span })
+  return { kind: 'schedule', kernel: ident(kernel), types: [], name: ident('steps'), params: [], steps, span }
 }

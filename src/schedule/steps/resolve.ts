@@ -10,12 +10,12 @@ import type { Schedule } from '../../elaborate/index.ts'
 import { countText, MAX_STEPS } from '../../ir/code-size-budgets.ts'
 import { iterationsOf } from '../../ir/coordinates/stage1-tree.ts'
 import { labelled } from '../../ir/formats/format-tables.ts'
-import { COORD_STEPS, type CoordStep, refuseLate } from '../coordinates/steps.ts'
+import { type CoordStep, refuseLate } from '../coordinates/steps.ts'
 import { callNames, memberName, type Now } from '../names/call-names.ts'
 import { nestNames, nestsWriting } from '../names/nest-names.ts'
 import { type Program, partNames, plainNames } from '../names/part-names.ts'
 import { iterationsOver, partsOf } from '../names/parts.ts'
-import { endsCoordinates, LOOP_STEPS } from '../primitives.ts'
+import { endsCoordinates } from '../primitives.ts'
 import type { Located } from '../refusals.ts'
 import { type CalledStep, callEnv, NewNames, valuesOf, withoutCalls } from './function-calls.ts'
 import { arithmetic, integer, roomOf } from './step-arguments.ts'
@@ -28,9 +28,9 @@ import {
   parametersOf,
   tooManySteps,
   usedBy,
-  usesOf,
   withParameters,
 } from './step-fields.ts'
+import { isOfCallees, isOnCoords, isOnLoops } from './step-stages.ts'
 
 export type Step =
   | (Placed & { readonly stage: 1; readonly step: CoordStep })
@@ -79,8 +79,6 @@ function stepsIn(schedule: Schedule, args: readonly (number | undefined)[], prog
     return inCallees(schedule.steps.slice(k, end < 0 ? undefined : end), env, progress)
   })
 }
-
-const isOfCallees = (s: Ast.Step, { calls }: Schedule): boolean => s.kind === 'use' && calls.has(s)
 
 /** Returns the steps of callees' schedules, under the names of the calls: first all steps on coordinates. */
 function inCallees(uses: readonly Ast.Step[], env: Env, progress: Progress): Step[] {
@@ -140,36 +138,6 @@ const withArguments = (step: Ast.UseStep, used: Schedule, env: Env): Env => ({
 
 const argumentsOf = ({ args }: Ast.UseStep, env: Env): readonly (number | undefined)[] =>
   args.map((a) => (a.kind === 'group' ? undefined : integer(a, env)))
-
-/** Steps on coordinates are excluded after the step; `onLoops`: whether they are excluded before it. */
-function isOnLoops(
-  step: Ast.Step,
-  schedule: Schedule,
-  onLoops: boolean,
-  known: Map<Schedule, boolean> = new Map(),
-): boolean {
-  switch (step.kind) {
-    case 'as':
-      return false
-    case 'merge_parts':
-      return true
-    case 'step':
-      return !isOnCoords(step.word, onLoops) && endsCoordinates(step.word)
-    case 'each':
-      return step.what === 'nest' || step.steps.some((s) => isOnLoops(s, schedule, onLoops, known))
-    case 'use': {
-      return usesOf(step, schedule).some((used) => {
-        const is = known.get(used) ?? used.steps.some((s) => isOnLoops(s, used, onLoops, known))
-        known.set(used, is)
-        return is
-      })
-    }
-  }
-}
-
-/** Returns whether a word acts on coordinates. Words of both stages do, until steps on coordinates are excluded. */
-const isOnCoords = (word: string, onLoops: boolean): boolean =>
-  Object.hasOwn(COORD_STEPS, word) && !(onLoops && Object.hasOwn(LOOP_STEPS, word))
 
 /** Returns the steps of the block for each part: first the steps on coordinates, for all parts. */
 function eachPart(step: Ast.EachStep, env: Env, { onLoops, newNames }: Progress, now: Now): Step[] {
