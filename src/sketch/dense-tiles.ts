@@ -3,8 +3,9 @@
 import { mentions, someExpr } from '../ir/expressions/expr-tree.ts'
 import { accessesOf } from '../ir/statements/accesses.ts'
 import type { Draft, Plan, Schedulable } from './draft.ts'
-import type { Partition, RuleContext, Strand, StrandLoop } from './strands.ts'
-import { divides, requireMultiple } from './strands.ts'
+import type { Partition, RuleContext } from './partition.ts'
+import type { Strand, StrandLoop } from './strands.ts'
+import { divides, requireMultiple, tripCount } from './trip-counts.ts'
 
 /** Contiguous elements of a square's side: one access of 16 bytes of f32. */
 const RUN = 4
@@ -113,8 +114,8 @@ export function planDenseTiles(
 }
 
 /** The default side of a tile: `side`, or the next power of two of a known smaller extent; at least 32. */
-function guessTile({ size }: StrandLoop, side: number, { sizes }: RuleContext): number {
-  const extent = (size === null ? undefined : sizes.get(size)) ?? side
+function guessTile(loop: StrandLoop, side: number, context: RuleContext): number {
+  const extent = tripCount(loop, context) ?? side
   return Math.max(32, Math.min(side, 2 ** Math.ceil(Math.log2(Math.max(1, extent)))))
 }
 

@@ -1,16 +1,17 @@
 /** A thread for each element of the result, or for several contiguous ones, with all reductions inside the thread. */
 import type { Decisions, Plan } from './draft.ts'
-import type { BlockShape, Partition, RuleContext, Strand, StrandLoop } from './strands.ts'
 import {
+  type BlockShape,
   bounds,
   chooseUnroll,
-  guessLanes,
   largestUpTo,
-  requireMultiple,
-  tripCount,
+  type Partition,
+  type RuleContext,
   VECTOR,
   valuesUpTo,
-} from './strands.ts'
+} from './partition.ts'
+import type { Strand, StrandLoop } from './strands.ts'
+import { guessLanes, requireMultiple, tripCount } from './trip-counts.ts'
 
 export function planElements(
   strand: Strand,

@@ -109,5 +109,5 @@ export function onlyStrand({ strands: [strand, ...others] }: NestShape): Strand 
 }
 
 /** Names of the buffers that a nest reads. */
-export const readsIn = ({ top }: NestShape, { body }: Kernel2): ReadonlySet<string> =>
+const readsIn = ({ top }: NestShape, { body }: Kernel2): ReadonlySet<string> =>
   readsOf(body.filter((s): s is For => s.kind === 'for' && s.var === top))

@@ -8,20 +8,15 @@ import type { Plan } from './draft.ts'
 import {
   type BlockShape,
   chooseUnroll,
-  guessLanes,
-  hasFewElements,
   isRagged,
   largestUpTo,
-  longestLoop,
   type Partition,
   type RuleContext,
-  requireMultiple,
-  type Strand,
-  type StrandLoop,
-  tripCount,
   valuesUpTo,
   WARP,
-} from './strands.ts'
+} from './partition.ts'
+import type { Strand, StrandLoop } from './strands.ts'
+import { guessLanes, hasFewElements, longestLoop, requireMultiple, tripCount } from './trip-counts.ts'
 
 export function planLanes(
   strand: Strand,

@@ -3,7 +3,7 @@ import { groupBy } from '../ir/memoize.ts'
 import type { For, Kernel2 } from '../ir/statements/loops.ts'
 import { atOnce } from '../schedule/legality/nest-dependence.ts'
 import type { Decisions } from './draft.ts'
-import type { Rule } from './nest-plans.ts'
+import type { Rule } from './partition.ts'
 import type { NestShape } from './strands.ts'
 import type { NestSteps } from './trials.ts'
 

@@ -8,21 +8,9 @@ import type { Kernel2 } from '../ir/statements/loops.ts'
 import { Decisions, type Draft, type PartialPoint, type Plan, type Schedulable } from './draft.ts'
 import { chooseEpilogues, producersOf } from './epilogues.ts'
 import { chooseMerges, mergeSteps } from './launch-merges.ts'
-import type { BlockShape, NestShape, RuleContext } from './strands.ts'
+import type { BlockShape, Rule, RuleContext, RulesOf } from './partition.ts'
+import type { NestShape } from './strands.ts'
 import { inSequence, type Memo, type NestSteps, Trials } from './trials.ts'
-
-/** A rule that applies to a nest, ready to choose values. */
-export interface Rule {
-  readonly name: string
-  /** Buffers that several threads may update concurrently. */
-  readonly atomic: readonly string[]
-  /** True if a thread holds complete elements at some time. */
-  readonly holds: boolean
-  readonly plan: (shape: BlockShape) => Plan
-}
-
-/** The rules that apply to a nest, the heuristic default first. */
-export type RulesOf = (nest: NestShape, context: RuleContext) => readonly Rule[]
 
 /** A nest that no rule schedules; it runs as by `parallel()` or unscheduled. */
 export interface PlainNest {

@@ -3,10 +3,10 @@ import { isBuiltinReducer } from '../ir/values/monoid.ts'
 import { planDenseTiles, reusedOperands } from './dense-tiles.ts'
 import { planElements } from './element-parallel.ts'
 import { isChunkable, planBlock, planChunks, planLanes } from './lane-parallel.ts'
-import type { Rule } from './nest-plans.ts'
+import { type BlockShape, type Partition, partitionLoops, type Rule, type RuleContext } from './partition.ts'
 import { hasVectors, planRowPerGroup, planRowPerThread, rowLoopsOf } from './row-parallel.ts'
-import type { BlockShape, NestShape, Partition, RuleContext, Strand } from './strands.ts'
-import { hasFewElements, partitionLoops } from './strands.ts'
+import type { NestShape, Strand } from './strands.ts'
+import { hasFewElements } from './trip-counts.ts'
 
 export function parallelRules(nest: NestShape, context: RuleContext): readonly Rule[] {
   const [strand, ...others] = nest.strands

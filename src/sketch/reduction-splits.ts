@@ -4,15 +4,9 @@
  */
 import { reusedOperands } from './dense-tiles.ts'
 import { type NestChange, onlyStrand } from './fusion.ts'
-import {
-  elementCount,
-  longestLoop,
-  type NestShape,
-  partitionLoops,
-  type Strand,
-  type StrandLoop,
-  tripCount,
-} from './strands.ts'
+import { partitionLoops } from './partition.ts'
+import type { NestShape, Strand, StrandLoop } from './strands.ts'
+import { elementCount, longestLoop, tripCount } from './trip-counts.ts'
 
 type Sizes = ReadonlyMap<string, number>
 

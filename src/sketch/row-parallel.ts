@@ -4,8 +4,8 @@ import { mentions } from '../ir/expressions/expr-tree.ts'
 import { targetsOf } from '../ir/statements/accesses.ts'
 import type { Store } from '../ir/statements/loops.ts'
 import type { Arrangement, Decisions, Plan } from './draft.ts'
-import type { BlockShape, NestShape, RuleContext, Strand, StrandLoop } from './strands.ts'
-import { largestUpTo, ownLoops, valuesUpTo } from './strands.ts'
+import { type BlockShape, largestUpTo, type RuleContext, valuesUpTo } from './partition.ts'
+import { type NestShape, ownLoops, type Strand, type StrandLoop } from './strands.ts'
 
 /** The loops over rows that all strands share: the innermost, and at most two around it. */
 export interface RowLoops {

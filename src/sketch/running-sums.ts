@@ -1,15 +1,8 @@
 /** Running sums of one thread: reductions inside a tile of the contiguous loop, with its sums in registers. */
 
 import type { Decisions, Plan } from './draft.ts'
-import type { Rule } from './nest-plans.ts'
-import {
-  largestUpTo,
-  type NestShape,
-  ownLoops,
-  type RuleContext,
-  type Strand,
-  type StrandLoop,
-} from './strands.ts'
+import { largestUpTo, type Rule, type RuleContext } from './partition.ts'
+import { type NestShape, ownLoops, type Strand, type StrandLoop } from './strands.ts'
 
 /** Sizes for which the schedule is specialised, as far as they are given. */
 type Sizes = ReadonlyMap<string, number>
