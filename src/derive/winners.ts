@@ -11,6 +11,7 @@ import type { Names } from '../ir/expressions/bound-names.ts'
 import {
   all,
   and,
+  type Binary,
   binary,
   bool,
   cast,
@@ -33,6 +34,8 @@ import { axesOfCoordinates } from './elements.ts'
 import { rejectReducer } from './rejections.ts'
 
 const or = (a: Expr, b: Expr): Expr => binary('or', a, b)
+
+const isMax = (e: Expr): boolean => e.kind === 'binary' && e.op === 'max'
 
 type Prefers = (x: readonly Expr[], y: readonly Expr[]) => Expr
 
@@ -69,8 +72,23 @@ function preferenceOf(m: Monoid): Prefers | undefined {
     return (x, y) => and(isLeft(x, y), not(isLeft(y, x)))
   }
   if (!selectsByOrder(m)) return undefined
-  const is = (own: readonly Expr[], made: readonly Expr[]): Expr => all(made.map((e, k) => eq(e, own[k]!)))
-  return (x, y) => and(is(x, combined(m, x, y)), not(is(y, combined(m, x, y))))
+  // No value is computed again and compared: each component of the result is the left one, or equal to it.
+  const isLeft = (e: Expr): Expr => {
+    if (e.kind === 'var') return bool(left.some((v) => v.name === e.name))
+    const { a, b } = e as Binary
+    const [c, then, other] =
+      e.kind === 'select' ? [e.cond, e.then, e.else] : [binary(isMax(e) ? 'ge' : 'le', a, b), a, b]
+    return or(and(c, isLeft(then)), and(not(c), isLeft(other)))
+  }
+  const picked = { ...m, result: result.map(isLeft) }
+  return (x, y) => {
+    const fromX = combined(picked, x, y)
+    const equal = fromX.map((_, k) => eq(x[k]!, y[k]!))
+    return and(
+      all(fromX.map((c, k) => or(c, equal[k]!))),
+      not(all(fromX.map((c, k) => or(not(c), equal[k]!)))),
+    )
+  }
 }
 
 /**

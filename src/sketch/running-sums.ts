@@ -22,7 +22,11 @@ function splitLoops(loops: readonly StrandLoop[]): {
   const contiguous = loops.findLast(
     (l) => l.role === 'contiguous' && l.constant === null && !loops.some((x) => x.extentNeeds.has(l.var)),
   )
-  const remaining = loops.filter((l) => l !== contiguous)
+  // Reductions over the same range for all elements go inside: the sum of an element then stays in registers.
+  const isFree = (l: StrandLoop): boolean =>
+    l.reduce && l.role === 'reduction' && l.needs.size === 0 && !loops.some((x) => x.needs.has(l.var))
+  const others = loops.filter((l) => l !== contiguous)
+  const remaining = [...others.filter((l) => !isFree(l)), ...others.filter(isFree)]
   // Reductions after the last loop over other elements; after them a sum is complete.
   const last = remaining.findLastIndex((l) => !l.reduce || l.role === 'scatter')
   return { contiguous, heads: remaining.slice(0, last + 1), sums: remaining.slice(last + 1) }

@@ -1,7 +1,7 @@
 /** Long reductions into few elements: the auto-scheduler splits them into chunks, and results stay those of the reference. */
 import fc from 'fast-check'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { type Device, load } from '../../src/node.ts'
+import { type Device, devices, load } from '../../src/node.ts'
 import { createNodeWebGpu } from '../../src/runtime/webgpu/node.ts'
 import { runs } from '../support/cases.ts'
 
@@ -71,4 +71,14 @@ test('short reductions, long ones of many elements and ones of unknown length st
   for (const sizes of [{ n: 500, c: 4 }, { n: 4096, c: 100_000 }, {}])
     expect(splits(kernel.autoSchedule('cuda', sizes).trace)).toBe(0)
   expect(splits(kernel.autoSchedule('cpu', { n: 5000, c: 4 }).trace)).toBe(0)
+})
+
+test('a sum outside of the loops over its elements goes inside on the CPU, with its elements in registers', async () => {
+  const kernel = (await load(HEAD + KINDS.product)).kernel()
+  const sizes = { n: 50, c: 7, d: 12 }
+  const scheduled = kernel.autoSchedule('cpu', sizes)
+  expect(scheduled.trace.some((s) => /^cache_write r at \S+ in register$/.test(s))).toBe(true)
+  const bound = await (await scheduled.build(await devices.cpu())).bind(sizes, { seed: 4 })
+  await bound.run()
+  expect((await bound.verify()).verdict).toBe('agrees')
 })
