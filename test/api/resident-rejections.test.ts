@@ -42,28 +42,33 @@ async function refusal(call: () => Promise<unknown>): Promise<Diagnostic | undef
 }
 
 describe('resident tensors', () => {
-  let [twice, sum]: Built[] = []
+  let [twice, sum, other]: Built[] = []
   let from: ResidentTensor
   beforeAll(async () => {
     const program = await load(TEXT)
     twice = await program.kernel('twice').as('A', 'panels', 2, 2).build(host)
     sum = await program.kernel('sum').as('A', 'panels', 2, 2).build(host)
+    other = await program.kernel('sum').as('A', 'panels', 4, 2).build(host)
     from = await upload(host, coords([4, 5], columns, Float32Array.of(1, 2, 3)))
   })
 
-  test('parts of another kernel: convertForKernel makes them those of this one, as the hint says', async () => {
+  test('parts of another kernel in the same format are used, and convertForKernel changes the format', async () => {
     const parts = await convertForKernel(twice!, 'A', from)
     const changed = await bindResident(twice!, { A: parts })
     await changed.run()
-    const said = await refusal(() => bindResident(sum!, { A: parts }))
+    const said = await refusal(() => bindResident(other!, { A: parts }))
     expect(said).toMatchObject({
       code: 'convert/other-format',
-      expected: 'a tensor that was converted to storageFormat(kernel, name)',
-      hint: "parts belong to one kernel: convert with convertForKernel(kernel, 'A', parts)",
+      expected: 'a tensor in the same format, over axes of the same names and extents',
+      hint: "convert the tensor: convertForKernel(kernel, 'A', parts)",
     })
-    const prepared = await bindResident(sum!, { A: await convertForKernel(sum!, 'A', parts) })
-    await prepared.run()
-    expect([...(await prepared.get('C')).values!]).toEqual([6, 0, 0, 6])
+    for (const prepared of [
+      await bindResident(sum!, { A: parts }),
+      await bindResident(other!, { A: await convertForKernel(other!, 'A', parts) }),
+    ]) {
+      await prepared.run()
+      expect([...(await prepared.get('C')).values!]).toEqual([6, 0, 0, 6])
+    }
   })
 
   test('sizes that the shape determines cannot be passed', async () => {

@@ -5,6 +5,7 @@ import { failAs, failWith } from '../../ast/diagnostics/diagnostic.ts'
 import type { Level } from '../../columns/stored-level.ts'
 import { arraysOfLevel, withArrays } from '../../columns/stored-level.ts'
 import type { Kernel1 } from '../../ir/coordinates/stage1.ts'
+import { sameData } from '../../ir/expressions/structural-equality.ts'
 import type { Instance } from '../../ir/formats/format.ts'
 import { allAxesOf, callerTensor, isStructured } from '../../run/bind/bind-plan.ts'
 import { bindingOf } from '../../run/bind/binding-names.ts'
@@ -114,11 +115,11 @@ export function reformatOf(kernel: Kernel1, tensor: string) {
  * and fill value.
  */
 export function checkFormat(source: Kernel1, name: string, tensor: ResidentParts, to: Instance): void {
-  if (tensor.instance !== to)
+  if (tensor.instance !== to && !sameData(tensor.instance, to))
     failAs('convert/other-format', {
       message: `${name} is resident in ${tensor.instance.text}, not in the kernel's own ${to.text}`,
-      expected: 'a tensor that was converted to storageFormat(kernel, name)',
-      hint: `parts belong to one kernel: convert with convertForKernel(kernel, '${name}', parts)`,
+      expected: 'a tensor in the same format, over axes of the same names and extents',
+      hint: `convert the tensor: convertForKernel(kernel, '${name}', parts)`,
     })
   checkNotFreed(tensor)
   const buffer = source.buffers.find((b) => b.name === name)
