@@ -1,9 +1,9 @@
 /**
- * Whole steps of models against PyTorch and PyG, on one GPU and on the same data: a training step of GraphSAGE, inference of RGCN
- * and of an encoder layer with pruned weights.
+ * Whole steps of models against PyTorch and PyG, on one GPU and on the same data: training steps of GraphSAGE and of a
+ * mixture of experts, inference of RGCN and of an encoder layer with pruned weights.
  * The peer program computes each step in float64 and checks both results before anything is compared.
  *
- *   node dist/bench/models.js --data FOLDER [--models graph-sage,rgcn] [--device cuda|cpu] [--json FILE] [--launches] [--quick]
+ *   node dist/bench/models.js --data FOLDER [--models NAME,…] [--device cuda|cpu] [--json FILE] [--launches] [--quick]
  *
  * `--launches` also prints the time of every launch by itself. `--quick` measures the first peer only, recorded. Times are medians of replays of a graph, in microseconds; peers are also timed as calls, as a program in Python makes them.
  */

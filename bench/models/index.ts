@@ -2,6 +2,7 @@
 import type { Command, Device } from '../../src/runtime/device.ts'
 import type { DataSet } from '../verify-all/data.ts'
 import { ENCODERS, type EncoderSize, encoder } from './encoder.ts'
+import { EXPERTS, type ExpertsSize, experts } from './experts.ts'
 import { graphSage } from './graph-sage.ts'
 import { rgcn } from './rgcn.ts'
 
@@ -18,7 +19,7 @@ export interface Step {
 }
 
 /** A model, on data sets or on sizes of its own. It is left out for data that does not fit it. */
-export type Case = DataSet | EncoderSize
+export type Case = DataSet | EncoderSize | ExpertsSize
 
 export interface Model {
   /** Own sizes; data sets if undefined. */
@@ -32,6 +33,10 @@ export const MODELS: Readonly<Record<string, Model>> = {
   encoder: {
     sizes: ENCODERS,
     step: async (device, of) => (of.kind === 'encoder' ? encoder(device, of) : null),
+  },
+  experts: {
+    sizes: EXPERTS,
+    step: async (device, of) => (of.kind === 'experts' ? experts(device, of) : null),
   },
 }
 

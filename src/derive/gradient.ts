@@ -125,8 +125,10 @@ class Derivation {
   #adjointOf(of: string): Buffer1 {
     const b = this.#buffers.get(of)
     const given = b?.dtype ?? this.#kernel.params.find((p) => p.name === of)!.dtype
-    const isRequested = this.request.wrt.some((x) => x.name === of)
-    const dtype = isRequested || of === this.request.by.name ? given : computeType(given)
+    const { wrt, by, rounding = [] } = this.request
+    const isRequested = wrt.some((x) => x.name === of)
+    const isRounded = isRequested || of === by.name || rounding.some((x) => x.name === of)
+    const dtype = isRounded ? given : computeType(given)
     return {
       name: this.#names.fresh(`d_${of}`),
       dtype,

@@ -2,7 +2,7 @@
 import { failAt, type Span } from '../ast/diagnostics/diagnostic.ts'
 import type { Kernel1 } from '../ir/coordinates/stage1.ts'
 import { writtenBuffers1 } from '../ir/coordinates/stage1-tree.ts'
-import { isFloat } from '../ir/values/dtype.ts'
+import { isFloat, isHalf } from '../ir/values/dtype.ts'
 
 /** A tensor or a scalar parameter, with its place in a text. */
 export interface Named {
@@ -21,6 +21,8 @@ export interface GradientRequest {
   readonly stopping?: readonly Named[]
   /** Temporaries that the backward pass computes again. */
   readonly recomputing?: readonly Named[]
+  /** f16 or bf16 temporaries whose gradients are rounded to their type; gradients of temporaries are f32 otherwise. */
+  readonly rounding?: readonly Named[]
   readonly span?: Span | undefined
 }
 
@@ -40,7 +42,7 @@ export const withCopies = (
 
 /** Checks the names of a request. @throws SptError `derive/…` */
 export function checkRequest(kernel: Kernel1, request: GradientRequest): void {
-  const { by, wrt, stopping = [], recomputing = [], span } = request
+  const { by, wrt, stopping = [], recomputing = [], rounding = [], span } = request
   const rounds = kernel.body.find((s) => s.kind === 'rounds')
   if (rounds)
     failAt('derive/rounds', span ?? rounds.span, {
@@ -56,7 +58,7 @@ export function checkRequest(kernel: Kernel1, request: GradientRequest): void {
       message: `kernel ${kernel.name} has no tensor ${x.name}`,
       lookup: { name: x.name, candidates: among.map((b) => b.name) },
     })
-  for (const x of [by, ...wrt, ...stopping, ...recomputing]) {
+  for (const x of [by, ...wrt, ...stopping, ...recomputing, ...rounding]) {
     const found = find(x, x === by ? kernel.buffers : [...kernel.buffers, ...scalars])
     if (!isFloat(found.dtype as 'f32'))
       failAt('derive/not-float', x.span ?? span, {
@@ -64,7 +66,15 @@ export function checkRequest(kernel: Kernel1, request: GradientRequest): void {
         expected: 'a floating-point tensor',
       })
   }
-  for (const x of recomputing)
+  for (const x of rounding) {
+    const { dtype } = kernel.buffers.find((b) => b.name === x.name)!
+    if (!isHalf(dtype))
+      failAt('derive/not-temporary', x.span ?? span, {
+        message: `${x.name} is ${dtype}, so its gradient is not rounded`,
+        expected: 'a local buffer of f16 or bf16',
+      })
+  }
+  for (const x of [...recomputing, ...rounding])
     if (kernel.buffers.find((b) => b.name === x.name)?.role !== 'local')
       failAt('derive/not-temporary', x.span ?? span, {
         message: `${x.name} is not a temporary of ${kernel.name}`,

@@ -47,7 +47,7 @@ test('a gradient of an instance of a typed kernel, and of a gradient', () => {
 })
 
 test('gradients and rules of monoids print as they are written', () => {
-  const text = `gradient step of fit<f64> by loss wrt (w, dense X) stopping (t) recomputing (Y)
+  const text = `gradient step of fit<f64> by loss wrt (w, dense X) stopping (t) recomputing (Y) rounding (Y)
 
 monoid sum(s: f32) {
   identity 0

@@ -1,8 +1,12 @@
-/** What a request changes: gradients at all coordinates (`dense`), and temporaries that are computed again (`recomputing`). */
+/**
+ * What a request changes: gradients at all coordinates (`dense`), temporaries that are computed again (`recomputing`), and
+ * gradients that are rounded (`rounding`).
+ */
 import { afterAll, expect, test } from 'vitest'
 import { parseProgram } from '../../src/api/programs/program.ts'
 import { SptError } from '../../src/ast/diagnostics/diagnostic.ts'
 import type { Kernel1 } from '../../src/ir/coordinates/stage1.ts'
+import { devices } from '../../src/node.ts'
 import { type RefInputs, type RefOutputs, type RefTensor, reference } from '../../src/reference/index.ts'
 import { LONG, runs, SEED } from '../support/cases.ts'
 import { Choices, choiceNumbers } from '../support/choices.ts'
@@ -121,6 +125,16 @@ test('the gradient at all coordinates runs over a dense axis', () => {
   expect(parseProgram(text).kernel('back').show(1)).toBe(text)
 })
 
+test('gradients of temporaries are f32, and rounded to the type of the temporary by request', async () => {
+  const half = LAYER('f16(X[t, p] * W[p, o])').replace('S: f32', 'S: f16')
+  const asked = (more: string) =>
+    parseProgram(`${half}gradient back of layer by Y wrt (W)${more}`).kernel('back')
+  expect(asked('').show(1)).toContain('buffer d_S: f32[t, q] local')
+  expect(asked(' rounding (S)').show(1)).toContain('buffer d_S: f16[t, q] local accumulate f32')
+  const built = await asked(' rounding (S)').build(await devices.cpu())
+  expect((await (await built.bind({ n: 5, m: 6, l: 4 }, { seed: 7 })).verify()).verdict).toBe('agrees')
+})
+
 test('results of both requests', () => {
   const program = parseProgram(
     inDoubles(
@@ -153,6 +167,8 @@ test.each([
   ['X[t, p] * W[p, o] * V[p, o]', { dense: ['W'] }, 'derive/not-dense'],
   ['X[t, p] * W[p, o]', { recomputing: ['Y'] }, 'derive/not-temporary'],
   ['X[t, p] * W[p, o]', { recomputing: ['Z'] }, 'derive/unknown-tensor'],
+  ['X[t, p] * W[p, o]', { rounding: ['S'] }, 'derive/not-temporary'],
+  ['X[t, p] * W[p, o]', { rounding: ['Z'] }, 'derive/unknown-tensor'],
 ])('%s %j', (value, request, code) => {
   const { kernel } = { kernel: parseProgram(LAYER(value)).kernel() }
   const made = (): unknown => kernel.gradient('Y', ['W'], request)

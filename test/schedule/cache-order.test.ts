@@ -2,6 +2,7 @@
 import { expect, test } from 'vitest'
 import { parseProgram } from '../../src/api/programs/program.ts'
 import { printBody } from '../../src/ir/print/print-stage2.ts'
+import { devices } from '../../src/node.ts'
 import { replay } from '../../src/schedule/state/state.ts'
 import { columnSplit } from '../support/stage2-samples.ts'
 
@@ -147,4 +148,24 @@ test('a thread with its own bound copies alone', () => {
     for f_2 (Xs.f) in 0..4  reduce  where f_2 < P[io * 8 + ii]
       Xs[ii, f_2] = X[io * 8 + ii, f_2]
 `)
+})
+
+test('an element without indices is cached at a loop', async () => {
+  const text = `kernel total(n: size) {
+    axis i = dense_fixed(n)
+    axis j = dense_fixed(8)
+    buffer X: f32[i, j] in
+    buffer y: f32[] out
+    iterate add [i, j] as RR { y[] += X[i, j] }
+  }
+  schedule total.outer { cache_write y at i in register }
+  schedule total.inner { split i by 4 -> (io, ii); cache_write y at io in register }`
+  const program = parseProgram(text)
+  const cpu = await devices.cpu()
+  for (const name of ['outer', 'inner']) {
+    const built = await program.kernel().schedule(name).build(cpu)
+    const binding = await built.bind({ n: 13 }, { seed: 1 })
+    expect((await binding.verify()).verdict).toBe('agrees')
+    expect((await binding.get('y')).values![0]).not.toBe(0)
+  }
 })

@@ -46,6 +46,14 @@ test('the producer and its buffer disappear, and its loops forward to those of t
   expect(gone.expected).toBe('show.i')
 })
 
+test('a sum of a single term is inlined as an assignment', async () => {
+  const kernel = await kernelOf(`${SCALE.replace(' = 2', ' += 2')} ${SHOW}`)
+  const texts = await Promise.all(
+    [kernel, await kernelOf(`${SCALE} ${SHOW}`)].map((k) => k.computeInline('scale').show(2)),
+  )
+  expect(texts[0]).toBe(texts[1])
+})
+
 test.each([
   ['unknown-nest', `${SCALE} ${SHOW}`, 'none'],
   ['output-needed', `${SCALE} ${SHOW}`, 'show'],

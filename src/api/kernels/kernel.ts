@@ -64,6 +64,8 @@ export interface GradientOptions {
   readonly dense?: readonly string[]
   /** Temporaries that the backward pass computes again, in place of keeping them. */
   readonly recomputing?: readonly string[]
+  /** f16 or bf16 temporaries whose gradients are rounded to their type, for tensor cores. They are f32 otherwise. */
+  readonly rounding?: readonly string[]
   /** Called for functions without a gradient, such as `floor`; default: `console.warn`. */
   readonly onWarning?: (warning: Diagnostic) => void
 }
@@ -73,6 +75,7 @@ const GRADIENT_OPTIONS = {
   stopping: TEXTS,
   dense: TEXTS,
   recomputing: TEXTS,
+  rounding: TEXTS,
   onWarning: FUNCTION,
 }
 
@@ -129,6 +132,7 @@ export class Kernel extends SteppedKernel<Kernel> {
       wrt: wrt.map((x) => ({ name: x, dense: options.dense?.includes(x) ?? false })),
       stopping: named(options.stopping),
       recomputing: named(options.recomputing),
+      rounding: named(options.rounding),
     })
     for (const w of derived.warnings ?? []) (options.onWarning ?? printWarning)(w)
     const none = { schedules: new Map(), choices: new Map(), spaces: new Map() }

@@ -25,13 +25,14 @@ export interface Kernel extends Item {
   /** The calls in place of which the members of callees are; only after elaboration has expanded calls. */
   readonly calls?: readonly ExpandedCall[] | undefined
 }
-/** `sage by loss wrt (W1, dense b1) stopping (top) recomputing (H)`. */
+/** `sage by loss wrt (W1, dense b1) stopping (top) recomputing (H) rounding (Z)`. */
 export interface GradientOf extends Node {
   readonly of: BaseKernel
   readonly by: Ident
   readonly wrt: readonly (Ident & { readonly dense?: boolean })[]
   readonly stopping: readonly Ident[]
   readonly recomputing: readonly Ident[]
+  readonly rounding: readonly Ident[]
 }
 export type Member = AxisDecl | BufferDecl | Define | Iterate | KernelCall | Copies | Rounds | RoundsEdge
 

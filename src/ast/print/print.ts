@@ -89,7 +89,7 @@ function printDeclaration(p: Printer, d: ast.File['decls'][number]): void {
 const parenthesised = (list: readonly ast.Ident[]): string => `(${names(list).join(', ')})`
 
 function gradientDoc(k: ast.Kernel, g: ast.GradientOf): Doc {
-  const more = (['stopping', 'recomputing'] as const).map((word) =>
+  const more = (['stopping', 'recomputing', 'rounding'] as const).map((word) =>
     g[word].length > 0 ? ` ${word} ${parenthesised(g[word])}` : '',
   )
   const wrt = g.wrt.map((x) => `${x.dense ? 'dense ' : ''}${x.name}`).join(', ')

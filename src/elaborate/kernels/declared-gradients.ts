@@ -33,8 +33,10 @@ export function gradientText(derived: Kernel1, { span }: Ast.Kernel): GradientTe
 
 /** Derives a gradient. Returns null after a reported error. */
 export function deriveDeclared(source: Kernel1, g: Ast.GradientOf, name: string): Kernel1 | null {
-  const { by, wrt, stopping, recomputing, span } = g
-  const derived = resultOrError(() => gradient(source, { name, by, wrt, stopping, recomputing, span }))
+  const { by, wrt, stopping, recomputing, rounding, span } = g
+  const derived = resultOrError(() =>
+    gradient(source, { name, by, wrt, stopping, recomputing, rounding, span }),
+  )
   return derived instanceof SptError ? reportAll(...derived.diagnostics) : derived
 }
 

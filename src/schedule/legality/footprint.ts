@@ -77,7 +77,7 @@ export function footprint(
 ): Footprint {
   const first = uses[0]!
   const { loop } = at
-  if (uses.some((u) => u.index.length === 0))
+  if (buffer.shape.length > 0 && uses.some((u) => u.index.length === 0))
     cx.refuse('schedule/searched', [loop], {
       message: `${buffer.name} is searched inside of ${loop.name}, not only indexed`,
       hint: `cache at a loop that only indexes ${buffer.name}, or do not cache ${buffer.name}`,

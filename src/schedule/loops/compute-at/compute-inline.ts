@@ -7,8 +7,9 @@ import { cast, div, type Expr, mod } from '../../../ir/expressions/expr.ts'
 import { buffersRead, substitute } from '../../../ir/expressions/expr-tree.ts'
 import { sameExpr } from '../../../ir/expressions/structural-equality.ts'
 import { accessesOf, type BufferAccess, writesOf } from '../../../ir/statements/accesses.ts'
-import type { For, Stmt, Store } from '../../../ir/statements/loops.ts'
+import type { For, Stmt } from '../../../ir/statements/loops.ts'
 import { isSingleIteration } from '../../../ir/statements/reductions.ts'
+import type { Reduce, Store } from '../../../ir/statements/store-and-reduce.ts'
 import { twoNests } from '../../examples.ts'
 import { replaceLoads } from '../../legality/buffer-uses.ts'
 import { gone, primitive } from '../../primitive.ts'
@@ -30,10 +31,10 @@ export const computeInline = primitive({
   given: (nest: string, how?: { readonly recompute?: boolean }) => ({ nest, ...recomputing(how) }),
   apply(cx, step) {
     const producer = topNest(cx, step.nest)
-    const { chain, store } = elementwise(cx, producer)
+    const { chain, store, stmt } = elementwise(cx, producer)
     const { dtype } = checkOutput(cx, producer.top, store.buffer)
     checkUnseen(cx, producer.top, producer.top, new Set([store.buffer]))
-    const reads = readsAfter(cx, producer, store)
+    const reads = readsAfter(cx, producer, store, stmt)
     checkWhole(cx, producer, store)
     const values = reads.map((r) => valuesAt(cx, chain, store, r))
     if (!step.recompute) checkOnce(cx, producer, store, reads, values)
@@ -63,6 +64,8 @@ function recomputing(how: { readonly recompute?: boolean } | undefined) {
 interface Elementwise {
   readonly chain: readonly For[]
   readonly store: Store
+  /** The store, or the sum of a single term that it stands for. */
+  readonly stmt: Stmt
 }
 
 /** The loops and the only statement of the loop nest. Throws `schedule/not-elementwise`. */
@@ -73,7 +76,9 @@ function elementwise(cx: Context, { name, top }: TopNest): Elementwise {
     chain.push(s)
     s = s.body.length === 1 ? s.body[0] : undefined
   }
-  if (s?.kind === 'store' && !buffersRead(s.value).has(s.buffer)) return { chain, store: s }
+  const store = s?.kind === 'reduce' ? singleTerm(s) : s
+  if (s && store?.kind === 'store' && !buffersRead(store.value).has(store.buffer))
+    return { chain, store, stmt: s }
   return cx.refuse('schedule/not-elementwise', [top], {
     message: `${name} is more than one assignment of an element in serial loops without conditions`,
     expected: 'iterate … as S… { T[…] = … }',
@@ -81,11 +86,22 @@ function elementwise(cx: Context, { name, top }: TopNest): Elementwise {
   })
 }
 
+/** A sum that is initialised at each of its terms, as derived gradients have, is a store. */
+const singleTerm = ({ reducer, targets: [target, second], values, init }: Reduce): Store | undefined =>
+  init && reducer.name === '+' && target && !second
+    ? { kind: 'store', buffer: target.buffer, index: target.index, value: values[0]! }
+    : undefined
+
 /** The loads of the buffer, all after the producer, with unchanged inputs. Throws `schedule/used-elsewhere` and others. */
-function readsAfter(cx: Context, { name, top, at }: TopNest, store: Store): readonly BufferAccess[] {
+function readsAfter(
+  cx: Context,
+  { name, top, at }: TopNest,
+  store: Store,
+  stmt: Stmt,
+): readonly BufferAccess[] {
   const { body } = cx.kernel
   const uses = accessesOf(body, new Set([store.buffer])).filter(
-    (a) => a.stmt !== store && a.stmt.kind !== 'fill',
+    (a) => a.stmt !== stmt && a.stmt.kind !== 'fill',
   )
   const other = uses.find((a) => a.mode === 'write' || a.whole)
   if (other)
