@@ -121,7 +121,7 @@ export const failUnknownRounds = ({ kernel, rounds }: LaunchPlan): never =>
   failAs('run/rounds', {
     message: `the launches of ${kernel} are not recorded: the number of rounds of ${rounds?.map((r) => r.name).join(', ')} is known only at run time, or too large`,
     expected: `at most ${MOST_COMMANDS} launches, and rounds without a condition`,
-    hint: 'call run()',
+    hint: 'measure with run() or `spt run --repeat`; to explain the kernel, give the rounds a fixed number, without `while`',
   })
 
 /** If the run can fail, the last launch refers to the outcome. */
