@@ -2,6 +2,8 @@
  * Splits long reductions into few elements before they are sketched: partial results of chunks fill a GPU that the elements
  * alone leave idle, and a second nest combines them (split-K; the `rfactor` rule of Ansor, Zheng et al., OSDI 2020).
  */
+import { mentions } from '../ir/expressions/expr-tree.ts'
+import { accessesOf, type BufferAccess } from '../ir/statements/accesses.ts'
 import { reusedOperands } from './dense-tiles.ts'
 import { type NestChange, onlyStrand } from './fusion.ts'
 import { partitionLoops } from './partition.ts'
@@ -56,5 +58,17 @@ function splitOf(strand: Strand, sizes: Sizes): { readonly loop: StrandLoop; rea
   const isProduct = partition !== undefined && reusedOperands(strand, partition).length > 0
   const blocks = Math.ceil(elements / (isProduct ? ELEMENTS.product : ELEMENTS.sum))
   const chunks = Math.min(BLOCKS / blocks, length / MIN_CHUNK)
-  return chunks < 2 ? null : { loop, chunk: Math.ceil(length / chunks / CHUNK_STEP) * CHUNK_STEP }
+  const chunk = Math.ceil(length / chunks / CHUNK_STEP) * CHUNK_STEP
+  // The second nest reads what the first one writes, which must not exceed what the first one reads.
+  const partials = 2 * elements * Math.ceil(length / chunk)
+  return chunks < 2 || partials > operandCount(strand, sizes) ? null : { loop, chunk }
+}
+
+/** The number of elements of all operands, if each loop in their indices reads different ones. */
+function operandCount({ loops, writes }: Strand, sizes: Sizes): number {
+  const count = ({ index }: BufferAccess): number =>
+    loops
+      .filter((l) => index.some((e) => mentions(e, l.var)))
+      .reduce((n, l) => n * (tripCount(l, { sizes }) ?? Infinity), 1)
+  return accessesOf(writes).reduce((n, a) => (a.mode === 'read' ? n + count(a) : n), 0)
 }

@@ -71,6 +71,9 @@ test('short reductions, long ones of many elements and ones of unknown length st
   for (const sizes of [{ n: 500, c: 4 }, { n: 4096, c: 100_000 }, {}])
     expect(splits(kernel.autoSchedule('cuda', sizes).trace)).toBe(0)
   expect(splits(kernel.autoSchedule('cpu', { n: 5000, c: 4 }).trace)).toBe(0)
+  // The partial results would be larger than the operands.
+  const product = (await load(HEAD + KINDS.product)).kernel()
+  expect(splits(product.autoSchedule('cuda', { n: 1024, c: 256, d: 512 }).trace)).toBe(0)
 })
 
 test('a sum outside of the loops over its elements goes inside on the CPU, with its elements in registers', async () => {
