@@ -191,7 +191,7 @@ export function launcherOn(session: Session) {
   }
   const bind = (entry: GpuEntry, args: readonly ArgValue[], scalars: Scalars): GPUBindGroup => {
     const buffers = buffersOf(args)
-    checkAliases(entry, buffers)
+    checkBoundOnce(entry, buffers)
     const entries: GPUBindGroupEntry[] = buffers.map((b, binding) => ({
       binding,
       resource: b.binding,
@@ -218,7 +218,7 @@ const keyOf = (args: readonly ArgValue[]): string =>
  * Rejects a buffer that is bound to two arguments, one of which may be written (forbidden by WebGPU; for a read and a written argument
  * even in separate ranges of a `GPUBuffer`). @throws SptError
  */
-function checkAliases(entry: GpuEntry, buffers: readonly GpuBuffer[]): void {
+function checkBoundOnce(entry: GpuEntry, buffers: readonly GpuBuffer[]): void {
   const overlaps = (a: GpuBuffer, b: GpuBuffer): boolean =>
     a.offset < b.offset + b.size && b.offset < a.offset + a.size
   const conflicts = (j: number, k: number): boolean =>
