@@ -233,7 +233,7 @@ export class Kernel extends SteppedKernel<Kernel> {
    * kernel. Arguments are positional; omitted ones take their defaults.
    */
   steps(name: string, ...args: (number | undefined)[]): readonly Step[] {
-    if (name.includes?.('.')) return calleeSteps(name, args, this.surroundings)
+    if (typeof name === 'string' && name.includes('.')) return calleeSteps(name, args, this.surroundings)
     return stepsOf(this.#schedule(name), args)
   }
 

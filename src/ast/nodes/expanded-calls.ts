@@ -49,7 +49,7 @@ export function callInCall(call: ExpandedCall, outer: ExpandedCall): ExpandedCal
 }
 
 /**
- * The calls of a name in schedules, such as `encoder[3].attention`: without numbers, those in all copies. Returns the problem
+ * The calls of a name in schedules, such as `encoder[3].inner`: without numbers, those in all copies. Returns the problem
  * of an unknown name.
  */
 export function callsNamed(name: string, calls: readonly ExpandedCall[]): readonly ExpandedCall[] | Problem {

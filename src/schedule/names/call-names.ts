@@ -31,6 +31,9 @@ function nestsOf({ kernel, loops, onLoops }: Now, loop?: string): readonly strin
   return [...new Set(all)]
 }
 
+/** The names of loop nests that steps make of several whose names have no common prefix. In the call, they have the call's. */
+const WITHOUT_PREFIX = /^(?:joined|merged)(?=_\d+$|$)/
+
 /**
  * The names of a callee's schedule in the kernel that calls it. New buffers begin with the name of the call.
  *
@@ -69,10 +72,12 @@ export function callNames(call: ExpandedCall, now: () => Now): Names {
   }
   const names: Names = {
     ...plainNames,
-    nest: ({ name }) =>
-      member(name, new Map([...call.buffers, ...call.iterations]), () =>
-        nestsOf(now()).some((nest) => nest === name),
-      ),
+    nest({ name }) {
+      const nests = nestsOf(now())
+      const common = name.replace(WITHOUT_PREFIX, call.prefix)
+      if (common !== name && nests.includes(common)) return common
+      return member(name, new Map([...call.buffers, ...call.iterations]), () => nests.includes(name))
+    },
     buffer: ({ name }) =>
       member(name, new Map([...call.axes, ...call.buffers]), () => mayNameAxisArray(name)),
     loop: ({ nest, name }) =>
@@ -112,7 +117,8 @@ export function memberName(
   if (!text.includes('[') && (calls.length === 0 || !text.includes('.'))) return text
   const parts = text.split('.')
   let [call, among]: [ExpandedCall | undefined, readonly ExpandedCall[]] = [undefined, calls]
-  const isIteration = (name: string): boolean => iterationsOf(now.kernel.body).some((it) => it.name === name)
+  const isIteration = (name: string): boolean =>
+    iterationsOf(now.kernel.body).some((it) => it.name === name) || nestsOf(now).includes(name)
   while (parts.length > 1) {
     const [part = ''] = parts
     const isCall = part.includes('[') || among.some((c) => c.label === part)
@@ -151,6 +157,7 @@ export function stepInCalls<S extends { readonly span?: Span | undefined }>(step
     return isRecord(x) && typeof x.loop === 'string' ? { ...x, loop: value(x.loop) } : x
   }
   const isPath = (x: unknown): boolean => Array.isArray(x) || (typeof x === 'string' && x.includes('.'))
-  if (!Object.values(step).some(isPath)) return step
+  // Untyped callers may pass values that are not steps; the checks of steps reject them.
+  if (!isRecord(step) || !Object.values(step).some(isPath)) return step
   return Object.fromEntries(Object.entries(step).map(([key, x]) => [key, value(x)])) as S
 }

@@ -1,6 +1,6 @@
 /**
  * A second copy of an input for some iterations, which a format then stores in another way: `A as csc for backward`
- * turns the scattering gradient of an SpMM into a product with the columns of A, without atomic updates.
+ * turns the scattering gradient of a sparse product into a product with the columns of A, without atomic updates.
  */
 import { isDenseRoot, mapAxis, parentOf, type StoredAxis, sourceName } from '../../../ir/coordinates/axis.ts'
 import type { Buffer1, Kernel1, Stmt1 } from '../../../ir/coordinates/stage1.ts'

@@ -9,6 +9,7 @@ import { sameExpr } from '../../../ir/expressions/structural-equality.ts'
 import { accessesOf, type BufferAccess, writesOf } from '../../../ir/statements/accesses.ts'
 import type { For, Stmt } from '../../../ir/statements/loops.ts'
 import { isSingleIteration } from '../../../ir/statements/reductions.ts'
+import { store as toStore } from '../../../ir/statements/statement-builders.ts'
 import type { Reduce, Store } from '../../../ir/statements/store-and-reduce.ts'
 import { twoNests } from '../../examples.ts'
 import { replaceLoads } from '../../legality/buffer-uses.ts'
@@ -89,7 +90,7 @@ function elementwise(cx: Context, { name, top }: TopNest): Elementwise {
 /** A sum that is initialised at each of its terms, as derived gradients have, is a store. */
 const singleTerm = ({ reducer, targets: [target, second], values, init }: Reduce): Store | undefined =>
   init && reducer.name === '+' && target && !second
-    ? { kind: 'store', buffer: target.buffer, index: target.index, value: values[0]! }
+    ? toStore(target.buffer, target.index, values[0]!)
     : undefined
 
 /** The loads of the buffer, all after the producer, with unchanged inputs. Throws `schedule/used-elsewhere` and others. */
