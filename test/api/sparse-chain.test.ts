@@ -93,3 +93,28 @@ test('a tensor in another format is rejected', async () => {
   const S = await convertForKernel(scores, 'S', pattern)
   await expect(bindResident(mix, { S, V: dense([3, 2], V) })).rejects.toThrow('not in the kernel')
 })
+
+test('an update of a shared tensor is rejected if the format stores coordinates that the tensor does not have', async () => {
+  const program = await load(`import "sparsetile/kernels/formats.spt"
+    kernel increment(m: size, n: size) {
+      axis i = dense_fixed(m)
+      axis j = sparse_variable(i, n)
+      buffer S: f32[i, j] inout
+      iterate add [i, j] as SS { S[i, j] = S[i, j] + 1 }
+    }`)
+  const device = await devices.cpu()
+  const pattern = await upload(device, coords([3, 3], [ROWS.slice(1), COLUMNS.slice(1)], [1, 2, 3], 'f32'))
+  for (const [format, code] of [
+    ['bsr', 'run/resident'],
+    ['csr', undefined],
+  ] as const) {
+    const built = await program
+      .kernel()
+      .as('S', format, ...(format === 'bsr' ? [2] : []))
+      .build(device)
+    const S = await convertForKernel(built, 'S', pattern)
+    const bound = bindResident(built, { S })
+    if (code === undefined) await bound
+    else await expect(bound).rejects.toThrow(code)
+  }
+})

@@ -71,3 +71,9 @@ test('gradients that scatter have no atomic updates with a second format', async
   expect(text(kernel)).toMatch(/atomic/)
   expect(text(kernel.schedule('columns'))).not.toMatch(/atomic/)
 })
+
+test('random inputs: the copy is the original', async () => {
+  const kernel = (await load(TEXT)).kernel('both').schedule('columns')
+  const binding = await (await kernel.build(await devices.cpu())).bind(SIZES, { seed: 5 })
+  expect((await binding.verify()).verdict).toBe('agrees')
+})

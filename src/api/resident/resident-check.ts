@@ -13,6 +13,7 @@ import { givenOperands } from '../../run/bind/format-inputs.ts'
 import { RARE_INPUTS } from '../../run/bind/rare-inputs.ts'
 import { tensorOf } from '../../run/bind/results/gather-results.ts'
 import { originOf } from '../../schedule/coordinates/as/name-collisions.ts'
+import { padsWithFill } from '../../schedule/coordinates/legality/padding.ts'
 import { checkOrder } from '../../storage/convert.ts'
 import type { Column, DevicePart, ResidentParts, ResidentTensor } from '../../storage/engines/device/index.ts'
 import { checkNotFreed } from '../../storage/engines/device/index.ts'
@@ -111,7 +112,7 @@ export function reformatOf(kernel: Kernel1, tensor: string) {
 }
 
 /**
- * Throws SptError `convert/other-format`, `convert/dtype` or `device/freed` unless the resident tensor matches the kernel's format, type
+ * Throws SptError `convert/other-format`, `convert/dtype`, `run/resident` or `device/freed` unless the resident tensor matches the kernel's format, type
  * and fill value.
  */
 export function checkFormat(source: Kernel1, name: string, tensor: ResidentParts, to: Instance): void {
@@ -123,6 +124,14 @@ export function checkFormat(source: Kernel1, name: string, tensor: ResidentParts
     })
   checkNotFreed(tensor)
   const buffer = source.buffers.find((b) => b.name === name)
+  const padded = to.parts.find((p) => p.instance.mask === undefined && padsWithFill(p.instance, to))
+  if (padded && buffer && buffer.role !== 'in')
+    failAs('run/resident', {
+      message: `${source.name} updates ${name} in ${padded.instance.text}, also at coordinates that ${name} does not have, and other kernels would read the values there`,
+      expected:
+        'a format that stores the elements only, or a format with a mask, for an updated tensor that kernels share',
+      hint: `store ${name} as csr, or bind ${name} from the host (bind)`,
+    })
   if (buffer && buffer.dtype !== tensor.dtype)
     failWith('convert/dtype', `${name} is resident as ${tensor.dtype}; the kernel declares ${buffer.dtype}`, {
       expected: buffer.dtype,

@@ -3,7 +3,14 @@ import { chainTo, hasWidth } from '../../../ir/coordinates/axis.ts'
 import type { Kernel1 } from '../../../ir/coordinates/stage1.ts'
 import { knownValue } from '../../../storage/build-storage.ts'
 import type { Tensor } from '../../../storage/tensor.ts'
-import { bindPlan, callerTensors, isStructured, leafChains, storedAxis } from '../bind-plan.ts'
+import {
+  bindPlan,
+  type CallerTensor,
+  callerTensors,
+  isStructured,
+  leafChains,
+  storedAxis,
+} from '../bind-plan.ts'
 import { extentsOf, fullColumns } from './coordinate-sources.ts'
 import { EntryList } from './entry-list.ts'
 import { randomCoords, randomDense, randomFor, randomKind, randomValues } from './random-tensors.ts'
@@ -28,6 +35,8 @@ export function randomSources(
     const leaf = chain.findLast((a) => used.has(a))
     if (leaf === undefined || !isStructured(axes, leaf)) continue
     const needed = chainTo(axes, leaf)
+    // Copies have the structure of their originals.
+    if (needed.some((a) => axes.get(a)!.copyOf !== undefined)) continue
     if ([...bound, ...sources].some((s) => s.isOver(needed))) continue
     const random = randomFor(seed, leaf)
     const kinds = needed.map((a) => {
@@ -37,10 +46,17 @@ export function randomSources(
     const columns = randomCoords(needed.map(extent), kinds, random)
     sources.push(new EntryList(leaf, needed, () => ({ columns, tensor: null })))
   }
-  for (const t of tensors) {
+  const isCopy = (t: CallerTensor): boolean => t.first.copyOf !== undefined
+  for (const t of [...tensors.filter((t) => !isCopy(t)), ...tensors.filter(isCopy)]) {
     const { name, first: b, axes: over } = t
     if (!t.isInput) continue
     if (dense.has(name) || bound.some((s) => s.name === name)) continue
+    const original = [...bound, ...sources].find((s) => s.name === b.copyOf)
+    if (original) {
+      const { columns, tensor } = original
+      sources.push(new EntryList(name, over, () => ({ columns, tensor })))
+      continue
+    }
     const random = randomFor(seed, name)
     if (t.asDeclared && t.structured.length === 0) {
       newDense.set(name, randomDense(over.map(extent), b.dtype, random))
