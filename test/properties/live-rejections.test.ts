@@ -130,7 +130,7 @@ test.each([
   expect(told).not.toContain('without help')
 })
 
-test('of two live tensors the temporary is built first: an output with its structure is not searched again', async () => {
+test('of two live tensors the temporary is built first, in either order: an output with its structure is not searched again', async () => {
   const text = `${LIVE.blocks.text}
 kernel product(m: size, k: size) {
   axis i = dense_fixed(m)
@@ -144,10 +144,7 @@ kernel product(m: size, k: size) {
 schedule product.before { A as blocks(2, 2) live in place H as blocks(2, 3) live in place }
 schedule product.after { H as blocks(2, 3) live in place A as blocks(2, 2) live in place }`
   const kernel = parseProgram(text).kernel()
-  expect(diagnosticOf(() => kernel.schedule('before'))).toMatchObject({
-    code: 'schedule/live-tensor',
-    hint: 'move the step of H before the step of A',
-  })
+  expect(kernel.schedule('before').show(1)).toBe(kernel.schedule('after').show(1))
   expect(diagnosticOf(() => kernel.live('A', 'blocks', 2, 2).mask('twice', 'A'))).toMatchObject({
     code: 'schedule/mask',
     hint: 'move the mask before the step that makes A live',

@@ -20,7 +20,7 @@ import {
   type Observer,
 } from '../../lower/pipeline.ts'
 import type { CoordStep } from '../../schedule/coordinates/steps.ts'
-import { applyCoordStep, isLoopStep, isOfOtherAxes, refuseLate } from '../../schedule/coordinates/steps.ts'
+import { applyNextStep, isLoopStep, isOfOtherAxes, refuseLate } from '../../schedule/coordinates/steps.ts'
 import { alone, automatic } from '../../schedule/default-schedule.ts'
 import { withApart } from '../../schedule/legality/nest-dependence.ts'
 import { stepInCalls } from '../../schedule/names/call-names.ts'
@@ -253,7 +253,9 @@ export class Compilation {
     if (!this.onCoordinates) return isLoopStep(s) ? this.onLoop(s, which) : refuseLate(s.kind, s)
     checkNewNames(s)
     // Untyped callers may pass values that are not steps; the checks of steps reject them.
-    const next = resultOrError(() => inPass(`step ${s?.kind}`, () => applyCoordStep(this.kernel, s)))
+    const next = resultOrError(() =>
+      inPass(`step ${s?.kind}`, () => applyNextStep(this.#kernels, this.coordSteps, s)),
+    )
     if (next instanceof SptError) {
       const fused = isOfOtherAxes(next) && isLoopStep(s) ? resultOrError(() => this.onLoop(s, which)) : next
       if (fused instanceof SptError) throw next

@@ -10,6 +10,7 @@ import { as } from './as/as.ts'
 import { attach } from './attach.ts'
 import { drop } from './drop.ts'
 import { fuse } from './fuse.ts'
+import { isStoredOverLists } from './live/checks.ts'
 import { mask } from './mask.ts'
 import { reorder } from './reorder.ts'
 
@@ -21,7 +22,7 @@ const madeOf = memoize((_: Kernel1): Map<string, Kernel1> => new Map())
 const MOST_MADE = 64
 
 /** Applies one step. @throws SptError `schedule/…`, `format/…` if the step could change the result */
-export function applyCoordStep(kernel: Kernel1, step: CoordStep): Kernel1 {
+function applyCoordStep(kernel: Kernel1, step: CoordStep): Kernel1 {
   checkStep(step, COORD_STEPS, ' on coordinates')
   const made = madeOf(kernel)
   const key = coordStepsKey([step], true)
@@ -31,6 +32,47 @@ export function applyCoordStep(kernel: Kernel1, step: CoordStep): Kernel1 {
   if (made.size >= MOST_MADE) made.clear()
   made.set(key, next)
   return next
+}
+
+/**
+ * Applies `step` after `steps`; `kernels` are the states before and after the steps. `H as … live` scans a dense H: if an
+ * earlier `P as … live` stores H over the lists of P, the step of H is applied before the step of P. Both orders of two such
+ * steps thus give the same kernel.
+ * @throws SptError as for a single step. A note gives the reason if a later step is illegal in the new order.
+ */
+export function applyNextStep(
+  kernels: readonly Kernel1[],
+  steps: readonly CoordStep[],
+  step: CoordStep,
+): Kernel1 {
+  const last = kernels[steps.length]!
+  if (!isOverLists(last, step)) return applyCoordStep(last, step)
+  let order: readonly CoordStep[] = []
+  let states = kernels.slice(0, 1)
+  for (const s of [...steps, step]) {
+    const over = states.findIndex((k) => isOverLists(k, s))
+    const at = over < 0 ? order.length : over - 1
+    const later = order.slice(at)
+    states = [...states.slice(0, at + 1), applyCoordStep(states[at]!, s)]
+    for (const x of later) {
+      const next = resultOrError(() => applyCoordStep(states.at(-1)!, x))
+      if (next instanceof SptError) return refuseMove(last, step, next)
+      states.push(next)
+    }
+    order = [...order.slice(0, at), s, ...later]
+  }
+  return states.at(-1)!
+}
+
+/** Returns whether a `live` step is about a tensor that another `live` step stores over lists. */
+const isOverLists = (kernel: Kernel1, step: CoordStep): boolean =>
+  step?.kind === 'as' && step.live !== undefined && isStoredOverLists(kernel, step.buffer)
+
+function refuseMove(kernel: Kernel1, step: CoordStep, { diagnostics }: SptError): Kernel1 {
+  const next = resultOrError(() => applyCoordStep(kernel, step))
+  if (!(next instanceof SptError)) return next
+  const note = `in that order, a later step is rejected: ${diagnostics[0]!.message}`
+  throw new SptError(next.diagnostics.map((d) => ({ ...d, notes: [...(d.notes ?? []), note] })))
 }
 
 /** Applies the step. Its errors and new statements without a location get that of the step. */

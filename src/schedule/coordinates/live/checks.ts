@@ -44,6 +44,12 @@ function listsUnder({ axes, runtimeLists: found = [] }: Kernel1, b: Buffer1): Ru
   return found.find((f) => f.parts.some((p) => counts.has(p.counts)))
 }
 
+/** Returns whether the tensor is a temporary over positions of a format that is built at run time. */
+export function isStoredOverLists(kernel: Kernel1, tensor: string): boolean {
+  const b = kernel.buffers.find((x) => x.name === tensor)
+  return b !== undefined && listsUnder(kernel, b) !== undefined
+}
+
 /** A capacity for all parts, or a list with a capacity for each part. */
 export type Room = Expr | readonly Expr[]
 
