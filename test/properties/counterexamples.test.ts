@@ -1024,3 +1024,19 @@ test('a live format does not move an iterator that opens the rows of another one
     schedule k.s { W as rows() live in place for sum }`)
   expect(() => k.schedule('s').compilation.loops).toThrow('schedule/live-tensor')
 })
+
+test('iterations can have the lists of a tensor of type bool', () =>
+  agree(
+    kernel(`kernel k(m: size, n: size) {
+      axis i = dense_fixed(m)
+      axis c = dense_fixed(n)
+      buffer A: bool[i, c] in
+      buffer x: f32[c] in
+      buffer T: f32[i, c] local
+      buffer y: f32[i] out
+      iterate first [i, c] as SS { T[i, c] = x[c] }
+      iterate sum [i, c] as SR { y[i] += select(A[i, c], T[i, c], 0.0) }
+    }
+    schedule k.s { A as csr live in place for first }`).schedule('s'),
+    { tensors: { A: dense([2, 3], [1, 0, 1, 0, 0, 1]), x: dense([3], [1, -2, 3]) } },
+  ))

@@ -193,7 +193,9 @@ export function partSteps(c: Choices, start: Compilation, text: string): Schedul
 }
 
 export function withTrace(e: unknown, trace: readonly string[]): Error {
-  const text = e instanceof Error ? (e.stack ?? e.message) : String(e)
+  const stackOf = (x: unknown): string => (x instanceof Error ? (x.stack ?? x.message) : String(x))
+  const cause = e instanceof Error && e.cause !== undefined ? `\n${stackOf(e.cause)}` : ''
+  const text = `${stackOf(e)}${cause}`
   return new Error(`under the schedule\n  ${trace.join('\n  ')}\n${text}`)
 }
 

@@ -9,7 +9,7 @@ import { factsOf, maskOf, notComplete } from '../../analysis/sparsity/maskable-i
 import { failAs } from '../../ast/diagnostics/diagnostic.ts'
 import type { Iteration, Kernel1 } from '../../ir/coordinates/stage1.ts'
 import { when1 } from '../../ir/coordinates/stage1-tree.ts'
-import { differs, load } from '../../ir/expressions/expr.ts'
+import { differs, type Expr, load } from '../../ir/expressions/expr.ts'
 import { print1 } from '../../ir/print/print-stage1.ts'
 import { coordPrimitive } from '../primitive.ts'
 import { among } from '../refusals.ts'
@@ -20,10 +20,13 @@ import { factorsOf } from './legality/padding.ts'
 const takes = arg.takes(arg.nest('nest'), 'by', arg.buffer('buffer'))
 
 /**
- * Returns the kernel with the complete body of the iteration under the mask's condition.
+ * Returns the kernel with the complete body of the iteration under the mask's condition, and where that reads the mask.
  * @throws SptError `schedule/mask`, `schedule/unknown-nest`, `schedule/unknown-buffer`
  */
-export function underMask(kernel: Kernel1, step: Omit<arg.StepOf<'mask', typeof takes>, 'kind'>): Kernel1 {
+export function underMask(
+  kernel: Kernel1,
+  step: Omit<arg.StepOf<'mask', typeof takes>, 'kind'>,
+): { readonly kernel: Kernel1; readonly index: readonly Expr[] } {
   const it = iterationNamed(kernel, step.nest)
   const buffers = kernel.buffers.filter((b) => !b.table)
   const mask = buffers.find((b) => b.name === step.buffer)
@@ -53,11 +56,12 @@ export function underMask(kernel: Kernel1, step: Omit<arg.StepOf<'mask', typeof 
     tensor: mask.name,
     factors: factorsOf(kernel, mask),
   }
-  return {
+  const masked: Kernel1 = {
     ...kernel,
     body: replaceIteration(kernel.body, it, by),
     skippedProducts: [...(kernel.skippedProducts ?? []), passedOver],
   }
+  return { kernel: masked, index: found.index }
 }
 
 export const mask = coordPrimitive({
@@ -65,7 +69,7 @@ export const mask = coordPrimitive({
   call: "mask('first', 'M')",
   takes,
   given: (nest: string, buffer: string) => ({ nest, buffer }),
-  apply: underMask,
+  apply: (kernel, step) => underMask(kernel, step).kernel,
   example: {
     program: `kernel k(m: size, n: size, d: size) {
   axis i = dense_fixed(m)

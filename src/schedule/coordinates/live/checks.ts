@@ -193,11 +193,8 @@ export function carriedTo(
   nest: string,
   { tensor, chosen }: { readonly tensor: Buffer1; readonly chosen: readonly StoredAxis[] },
 ): Kernel1 {
-  const under = underMask(kernel, { nest, buffer: tensor.name })
+  const { kernel: under, index } = underMask(kernel, { nest, buffer: tensor.name })
   const it = iterationsOf(under.body).find((x) => x.name === nest)!
-  const [condition] = it.body
-  const held = condition?.kind === 'if' && condition.cond.kind === 'binary' ? condition.cond.a : undefined
-  const index = held?.kind === 'load' ? held.index : []
   const start = tensor.axes.indexOf(chosen[0]!.name)
   const over = new Map(
     chosen.flatMap((a, k) => [...freeVars(index[start + k]!)].map((name) => [name, a.name])),
