@@ -27,6 +27,14 @@ kernel moved() {
   buffer C: f32[t, i, j] out
   iterate copy [t, i, j] as SSS { C[t, i, j] = B[i, t * 6 + j] }
 }
+kernel apart() {
+  axis t = dense_fixed(2)
+  axis i = dense_fixed(4)
+  axis j = dense_fixed(4)
+  buffer B: f32[i, t, j] in
+  buffer C: f32[t, i, j] out
+  iterate copy [t, i, j] as SSS { C[t, i, j] = B[i, t, j] }
+}
 kernel blocks(m: size, n: size, d: size) {
   axis i = dense_fixed(m)
   axis j = sparse_variable(i, n)
@@ -114,6 +122,16 @@ describe('is rejected', () => {
       'schedule/not-aligned',
       'bulk: boxes of operand S begin at multiples of 16 bytes, and this one at column t * 6 of B (step 4: tensorize bh with bulk)',
       'a column that is a multiple of 4',
+    ])
+  })
+
+  test('if another dimension of the buffer is between rows and columns', () => {
+    const steps = 'cache_read B at t in tile -> Bs\nsplit Bs.i by 2 -> (br, bh)\ntensorize bh with bulk'
+    const d = refusal(() => scheduled('apart', `bind t to block.x\n${steps}`))
+    expect([d.code, d.message, d.expected]).toEqual([
+      'schedule/not-matching',
+      'bulk: bh does not go along a dimension of B alone, as operand S does (step 4: tensorize bh with bulk)',
+      'neighbouring rows and columns of B',
     ])
   })
 
