@@ -1,12 +1,8 @@
 /** Kernels of a program: their schedules, dispatches and search spaces by name, and their compilation. */
-import { type Diagnostic, failWith } from '../../ast/diagnostics/diagnostic.ts'
-import { expectFields, expectValue, FUNCTION, TEXT, TEXTS } from '../../ast/diagnostics/value-kinds.ts'
-import { isName } from '../../ast/nodes/names.ts'
+import { failWith } from '../../ast/diagnostics/diagnostic.ts'
 import { WORK_OPTIONS, Work } from '../../ast/work.ts'
 import { DEVICE_KINDS } from '../../backends/target.ts'
-import { gradient } from '../../derive/gradient.ts'
 import type { Choice, Schedule } from '../../elaborate/index.ts'
-import { kernelIdentifier } from '../../ir/coordinates/derived-names.ts'
 import type { Kernel1 } from '../../ir/coordinates/stage1.ts'
 import { Compilation } from '../../run/compile/compile.ts'
 import type { Device } from '../../runtime/device.ts'
@@ -23,11 +19,12 @@ import { kindOf, type SelectionContext } from '../dispatch/device-facts.ts'
 import { type DispatchCall, dispatchCall, type Selection } from '../dispatch/dispatch-conditions.ts'
 import type { Dispatch } from '../dispatch/schedules.ts'
 import { Selector } from '../dispatch/selector.ts'
-import { checkDevice, checkSizes, expectArgument, expectName, nameText } from '../inputs/argument-checks.ts'
+import { checkDevice, checkSizes, expectArgument, nameText } from '../inputs/argument-checks.ts'
 import { declaredOf, type RunInputs, valuesIn } from '../inputs/bound-inputs.ts'
 import { type Inputs, namedInputs, type SelectionOptions } from '../inputs/flat-inputs.ts'
 import { formatInputsFor } from '../inputs/format-input-binding.ts'
 import { calleeSteps } from './callee-steps.ts'
+import { derivedKernel, type GradientOptions } from './derived-kernel.ts'
 import { Inspection } from './inspection.ts'
 import { allFormatInputsIn, formatInputsIn, type Surroundings } from './instruction-lookup.ts'
 import { microTiles } from './micro-tiles.ts'
@@ -53,34 +50,6 @@ export interface KernelOrigin extends Pick<Surroundings, 'sources'> {
   readonly instructions: boolean
   readonly trace: readonly TraceStep[]
 }
-
-/** How a gradient is derived. */
-export interface GradientOptions {
-  /** Name of the new kernel; default: `KERNEL_gradient`. */
-  readonly name?: string
-  /** Tensors and scalars that are constants: no gradient flows through them. */
-  readonly stopping?: readonly string[]
-  /** Sparse tensors among those of the request whose gradients are dense: also at coordinates that are not stored. */
-  readonly dense?: readonly string[]
-  /** Temporaries that the backward pass computes again, in place of keeping them. */
-  readonly recomputing?: readonly string[]
-  /** f16 or bf16 temporaries whose gradients are rounded to their type, for tensor cores. They are f32 otherwise. */
-  readonly rounding?: readonly string[]
-  /** Called for functions without a gradient, such as `floor`; default: `console.warn`. */
-  readonly onWarning?: (warning: Diagnostic) => void
-}
-
-const GRADIENT_OPTIONS = {
-  name: TEXT,
-  stopping: TEXTS,
-  dense: TEXTS,
-  recomputing: TEXTS,
-  rounding: TEXTS,
-  onWarning: FUNCTION,
-}
-
-const printWarning = ({ code, message, hint }: Diagnostic): void =>
-  console.warn(`warning[${code}]: ${message}\n  = hint: ${hint}`)
 
 export class Kernel extends SteppedKernel<Kernel> {
   readonly #choice: DispatchCall<Choice> | null
@@ -109,32 +78,13 @@ export class Kernel extends SteppedKernel<Kernel> {
    * @throws SptError `derive/…`, `api/…`
    */
   gradient(by: string, wrt: readonly string[], options: GradientOptions = {}): Kernel {
-    expectName('the output of a gradient', by)
-    expectValue('the tensors of a gradient', wrt, TEXTS)
-    expectFields<GradientOptions>('gradient', options, GRADIENT_OPTIONS)
-    const { name = `${kernelIdentifier(this.name)}_gradient` } = options
-    expectArgument(
-      isName(name),
-      'the name of a gradient',
-      name,
-      'a name: a letter or _, then letters, digits and _',
-    )
     const { coordSteps, onLoops } = super.compilation
     if (coordSteps.length > 0 || onLoops || this.#choice)
       failWith('derive/scheduled', `kernel ${this.name} has steps, and gradients are those of statements`, {
         expected: 'the kernel without steps',
         hint: "call gradient first, and then the steps: kernel.gradient('loss', ['W']).schedule(…)",
       })
-    const named = (names: readonly string[] = []) => names.map((name) => ({ name }))
-    const derived = gradient(this.source, {
-      name,
-      by: { name: by },
-      wrt: wrt.map((x) => ({ name: x, dense: options.dense?.includes(x) ?? false })),
-      stopping: named(options.stopping),
-      recomputing: named(options.recomputing),
-      rounding: named(options.rounding),
-    })
-    for (const w of derived.warnings ?? []) (options.onWarning ?? printWarning)(w)
+    const derived = derivedKernel(this.source, by, wrt, options)
     const none = { schedules: new Map(), choices: new Map(), spaces: new Map() }
     return Kernel.of(derived, { ...this.surroundings, ...none, isDerived: true })
   }
