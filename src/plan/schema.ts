@@ -230,7 +230,7 @@ export interface PlanNeeds {
 export interface Plan {
   readonly schema: typeof SCHEMA
   readonly kernel: string
-  /** Name of the schedule whose steps were applied; `null`: none. */
+  /** Name of the schedule whose steps were applied, or of the dispatch with `branches`; `null`: none. */
   readonly schedule: string | null
   /** The width of type `index` in the texts, in bits. */
   readonly index: 32 | 64

@@ -166,11 +166,22 @@ schedule layer.auto choose {
     expect(fn.plan).toEqual(plan)
     const loaded = await loadPlan(plan, on[kind])
     const again = await loaded.bind(data(SIZES, 0.05).tensors)
+    const selected = async (): Promise<unknown> => {
+      await again.awaitMeasurements()
+      const { dispatch, text, reason, alternatives } = again.selection!
+      return [dispatch, text, reason, alternatives?.length]
+    }
+    expect(await selected()).toEqual(['auto', 'found or whole', 'each run decides on the device', 2])
     for (const share of [0.9, 0.05]) {
       const { S, R } = data(SIZES, share)
       await again.set('S', S)
       await again.run()
       await rightAt(again, R)
+      expect(await selected()).toEqual(
+        share > 0.5
+          ? ['auto', 'whole', 'otherwise', 2]
+          : ['auto', 'found', 'fill_ratio(H, blocks(2, 2)) < 0.5', 2],
+      )
     }
     again.free()
     const { steps } = await b.explain({ time: false })

@@ -253,3 +253,45 @@ test('options of the command without effect on a plan are rejected, and random d
   expect(err).not.toContain(`--out '${matrix}'`)
   folder.remove()
 })
+
+test('the command names the schedule that the run selected', async () => {
+  const folder = new Folder()
+  const program = folder.file(
+    'rectified.spt',
+    `format blocks(b: size) over (i, j) {
+      axis io = dense_fixed(ceildiv(i, b))
+      axis jo = sparse_variable(io, ceildiv(j, b))
+      axis ii = dense_fixed(b)
+      axis ji = dense_fixed(b)
+      map (i, j) -> (i / b, j / b, i % b, j % b)
+      inverse (io, jo, ii, ji) -> (io * b + ii, jo * b + ji)
+    }
+    kernel rectified(m: size, k: size, s: f32) {
+      axis i = dense_fixed(m)
+      axis j = dense_fixed(k)
+      buffer S: f32[i, j] in
+      buffer H: f32[i, j] local
+      buffer R: f32[i] out
+      iterate first [i, j] as SS { H[i, j] = max(S[i, j], s) - s }
+      iterate second [i, j] as SR { R[i] += H[i, j] }
+    }
+    schedule rectified.found { H as blocks(2) live in place }
+    schedule rectified.whole { split second.j by 8 }
+    schedule rectified.pick choose {
+      when (fill_ratio(H, blocks(2)) < 0.5) found
+      otherwise whole
+    }`,
+  )
+  const file = folder.at('plan.json')
+  await spt(['emit', program, '--target', 'plan', '--schedule', 'pick', '--out', file])
+  // All random data exceed -10, and none 10.
+  for (const [s, schedule] of [
+    ['10', 'found'],
+    ['-10', 'whole'],
+  ]) {
+    const run = ['run', '--plan', file, '--size', 'm=8', '--size', 'k=16', '--size', `s=${s}`]
+    expect((await spt(run)).out).toContain(`rectified.${schedule} on `)
+    expect(JSON.parse((await spt([...run, '--json'])).out)).toMatchObject({ schedule })
+  }
+  folder.remove()
+})

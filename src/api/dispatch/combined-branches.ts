@@ -1,6 +1,7 @@
 /** The branches of a dispatch that runs on the bound inputs may select, combined into a single plan. */
 import type { Var } from '../../ir/expressions/expr.ts'
 import { freeVars } from '../../ir/expressions/expr-tree.ts'
+import type { LaunchPlan } from '../../plan/launch-plan.ts'
 import type { Device } from '../../runtime/device.ts'
 import { CompiledCode } from '../built/code.ts'
 import { deviceChoice, liveRatios, type RunBranch } from './device-choice.ts'
@@ -39,9 +40,31 @@ export function combinedBranches(
     alternatives.push({ ...selection, reason })
     if (conditions.length === 0) break
   }
-  const kernel = deviceChoice(base, branches, liveRatios(choice), device)
+  const kernel = deviceChoice(base, text, branches, liveRatios(choice), device)
   if (!kernel) return null
-  const names = alternatives.map((s) => s.text).join(' or ')
-  const why = automaticSelection({ text: names, reason: 'each run decides on the device' }, source, [])
-  return { kernel, selection: { ...why, dispatch: text, span: choice.span, alternatives } }
+  return { kernel, selection: { ...decidedByRuns(alternatives, source), dispatch: text, span: choice.span } }
+}
+
+/** The selection of a plan in which each run selects. */
+function decidedByRuns(alternatives: readonly Selection[], source: Dispatch['source']): Selection {
+  const text = alternatives.map((s) => s.text).join(' or ')
+  return {
+    ...automaticSelection({ text, reason: 'each run decides on the device' }, source, []),
+    alternatives,
+  }
+}
+
+/** The selection with the alternatives of the plan, which a stored plan has as texts. */
+export function withAlternatives(
+  selection: Selection | null,
+  { branches, binding, schedule }: LaunchPlan,
+): Selection | null {
+  if (!branches || selection?.alternatives) return selection
+  const made = decidedByRuns(
+    branches.schedules.map(({ text, when }) =>
+      automaticSelection({ text, reason: when ?? 'otherwise' }, binding, []),
+    ),
+    binding,
+  )
+  return { ...made, dispatch: selection?.dispatch ?? schedule ?? made.dispatch }
 }

@@ -55,6 +55,7 @@ const MOST_BRANCHES = 6
  */
 export function deviceChoice(
   base: AnyKernel,
+  dispatch: string,
   branches: readonly RunBranch[],
   live: LiveRatios,
   device: DeviceProperties,
@@ -64,6 +65,7 @@ export function deviceChoice(
   const { kind } = device
   const lowering = lanesOf(device)
   const key = JSON.stringify([
+    dispatch,
     kind,
     lowering,
     branches.map((b) => [b.text, b.conditions.map((e) => printExpr1(e))]),
@@ -71,7 +73,7 @@ export function deviceChoice(
   return getOrAdd(
     getOrAdd(known, base.compilation, () => new Map()),
     key,
-    () => combinedKernel(base, branches, live, kind, lowering),
+    () => combinedKernel(base, dispatch, branches, live, kind, lowering),
   )
 }
 
@@ -80,6 +82,7 @@ const known = new WeakMap<Compilation, Map<string, AnyKernel | null>>()
 
 function combinedKernel(
   base: AnyKernel,
+  dispatch: string,
   branches: readonly RunBranch[],
   live: LiveRatios,
   kind: DeviceKind,
@@ -99,7 +102,7 @@ function combinedKernel(
   }
   const plan = combine(lowering)
   if (!plan) return null
-  const combined = Compilation.combined(compilations, (options) => combine(options)!)
+  const combined = Compilation.combined(dispatch, compilations, (options) => combine(options)!)
   combined.adopt(plan, lowering)
   return base.compiledAs(combined)
 }

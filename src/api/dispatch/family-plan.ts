@@ -119,7 +119,7 @@ function combinedPlan(
     return [{ text: calls[0]!.text, conditions, compilation: schedule.compilation }]
   })
   if (branches.length !== closed.length || !('compilation' in base)) return null
-  const kernel = deviceChoice(base, branches, live, on)
+  const kernel = deviceChoice(base, dispatch.text, branches, live, on)
   return kernel && writePlan(planOn(on, kernel.compilation, { sources: kernel.sources }))
 }
 

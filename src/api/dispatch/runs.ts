@@ -12,6 +12,7 @@ import type { Device } from '../../runtime/device.ts'
 import type { Tensor } from '../../storage/tensor.ts'
 import { bindCandidate, type Candidate, candidateOf, textOf } from '../built/candidates.ts'
 import type { CompiledCode } from '../built/code.ts'
+import { withAlternatives } from './combined-branches.ts'
 import type { Selection } from './dispatch-conditions.ts'
 import { equalRatios } from './facts.ts'
 import { type FillRatio, LastRun, type RunSelection, SparsityReadback } from './last-run.ts'
@@ -54,7 +55,8 @@ export class Runs {
 
   /** Runs always use this schedule. */
   static fixed(compiled: CompiledCode, executable: Executable, selection: Selection | null = null): Runs {
-    const candidate = { ...candidateOf(compiled, {}), selection }
+    const { plan } = executable.program
+    const candidate = { ...candidateOf(compiled, {}), selection: withAlternatives(selection, plan) }
     const prepared = new PreparedSchedule(null, textOf(candidate), compiled, executable)
     return new Runs(null, new LastRun(), candidate, prepared)
   }

@@ -302,8 +302,8 @@ export async function runPlan(call: Call, path: string): Promise<number> {
   for (const [name, to] of outputs) await writeTensor(to, await bound.get(name))
   if (save !== undefined) await saveResults(save, kernel, (name) => bound.get(name))
   const random = randomNames(kernel, bound.executable.bound.random)
+  const schedule = (await alternativeOf(bound)) ?? bound.selection?.text ?? (plan as Plan).schedule
   bound.free()
-  const schedule = bound.selection?.text ?? (plan as Plan).schedule
   const report = { kernel: plan.kernel, schedule, device: device.name, milliseconds, random }
   call.io.out(
     call.flag('json')

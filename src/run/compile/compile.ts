@@ -34,7 +34,7 @@ import { withParameters } from '../../schedule/steps/step-fields.ts'
 /** A point in a compilation at which an observer is called. */
 export interface CompilationStage {
   readonly kernel: string
-  /** Name of the program's schedule whose steps are applied; `null` if there is none. */
+  /** Name of the program's schedule whose steps are applied, or of the dispatch among whose schedules runs select; `null` if there is none. */
   readonly schedule: string | null
   /** The step or pass that was applied last; `null`: the kernel as written. */
   readonly after: {
@@ -109,16 +109,17 @@ export class Compilation {
 
   /**
    * Alternatives of one kernel in one plan (`lower/launches/alternatives.ts`). Stages I and II are those of the first alternative, with the loop nests
-   * of all in Stage II.
+   * of all in Stage II. `schedule`: the call of the dispatch.
    */
   static combined(
+    schedule: string,
     alternatives: readonly Compilation[],
     combine: (options: LowerOptions) => Kernel3,
   ): Compilation {
     const [first] = alternatives as [Compilation, ...Compilation[]]
     const body = alternatives.flatMap((c) => c.loops.body)
     const loops = { ...first.state, kernel: { ...first.loops, body } }
-    return new Compilation({ ...first.#origin, combine }, first.coordSteps, first.#kernels, loops)
+    return new Compilation({ ...first.#origin, schedule, combine }, first.coordSteps, first.#kernels, loops)
   }
 
   /** The kernel as written, which the reference runs. */
