@@ -136,7 +136,7 @@ test('`choose` by fill ratio', async () => {
   expect([selection.text, selection.values]).toEqual(['rows(2)', { b: 2, 'fill_ratio(A, bsr(2))': 8 / 24 }])
 })
 
-test('`choose` by the measured fill ratio of earlier runs', async () => {
+test('`choose` by the measured fill ratio of the run', async () => {
   const compiled = await program
     .kernel('rectified')
     .schedule('by_run')

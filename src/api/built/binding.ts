@@ -122,8 +122,8 @@ export class Binding extends ErrorSources {
     return work.wait(this.#turns.take(inTurn), undo)
   }
 
-  #running<T>(work: (e: Executable) => Promise<T>, timesOf?: (done: T) => readonly number[]): Promise<T> {
-    return this.#turns.take(() => this.#runs.run(work, timesOf))
+  #running<T>(work: (e: Executable) => Promise<T>): Promise<T> {
+    return this.#turns.take(() => this.#runs.run(work))
   }
 
   /**
@@ -199,12 +199,7 @@ export class Binding extends ErrorSources {
   async time(repeats: number, options: WorkOptions = {}): Promise<number[]> {
     const fits = Number.isInteger(repeats) && repeats >= 1 && repeats <= MAX_RUNS
     expectArgument(fits, 'repeats', repeats, `an integer from 1 to ${MAX_RUNS}`)
-    return this.#call('time', options, () =>
-      this.#runs.run(
-        (e) => e.time(repeats),
-        (times) => times,
-      ),
-    )
+    return this.#call('time', options, () => this.#runs.run((e) => e.time(repeats)))
   }
 
   /**

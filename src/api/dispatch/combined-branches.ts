@@ -17,12 +17,12 @@ interface Known {
   selected(dispatch: Dispatch): { readonly schedule: AnyKernel | CompiledCode; readonly selection: Selection }
 }
 
-/** Returns null if fewer than two branches can be selected, or if they cannot be combined. Throws SptError as a selection. */
+/** Returns null if fewer than two branches can be selected; the reason if they cannot be combined. Throws SptError as a selection. */
 export function combinedBranches(
   dispatch: Dispatch,
   device: Device,
   { look, isOpen, selected }: Known,
-): { readonly kernel: AnyKernel; readonly selection: Selection } | null {
+): { readonly kernel: AnyKernel; readonly selection: Selection } | string | null {
   const { choice, values, schedules: base, source, text } = dispatch
   if (!('compilation' in base)) return null
   const known = (v: Var): number | undefined => (isOpen(v.name) ? undefined : (values.get(v.name) ?? look(v)))
@@ -31,7 +31,8 @@ export function combinedBranches(
   for (const branch of choice.branches) {
     const conditions = openConditions(branch.conditions, known)
     if (conditions === null) continue
-    if (branch.calls.some((c) => c.args.some((a) => a && [...freeVars(a)].some(isOpen)))) return null
+    if (branch.calls.some((c) => c.args.some((a) => a && [...freeVars(a)].some(isOpen))))
+      return `arguments of ${branch.calls[0]!.schedule.name} depend on a fill ratio`
     const one = { ...choice, branches: [{ ...branch, conditions: [] }] }
     const { schedule, selection } = selected({ ...dispatch, choice: one })
     if (schedule instanceof CompiledCode) return null
@@ -40,8 +41,9 @@ export function combinedBranches(
     alternatives.push({ ...selection, reason })
     if (conditions.length === 0) break
   }
+  if (branches.length < 2) return null
   const kernel = deviceChoice(base, text, branches, liveRatios(choice), device)
-  if (!kernel) return null
+  if (typeof kernel === 'string') return kernel
   return { kernel, selection: { ...decidedByRuns(alternatives, source), dispatch: text, span: choice.span } }
 }
 

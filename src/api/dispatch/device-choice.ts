@@ -49,19 +49,17 @@ export const liveRatios = ({ statistics }: Branching): LiveRatios =>
 /** Largest number of branches in a plan. */
 const MOST_BRANCHES = 6
 
-/**
- * Returns the kernel with the branches in a single plan; null if the branches cannot be combined (`lower/launches/alternatives.ts`), if no branch measures
- * a fill ratio, or if lists of the last branch may exceed their capacity.
- */
+/** Returns the kernel with the branches in a single plan; the reason if they cannot be combined (`lower/launches/alternatives.ts`). */
 export function deviceChoice(
   base: AnyKernel,
   dispatch: string,
   branches: readonly RunBranch[],
   live: LiveRatios,
   device: DeviceProperties,
-): AnyKernel | null {
-  const isEnding = branches.every((b, k) => (b.conditions.length === 0) === (k === branches.length - 1))
-  if (!isEnding || branches.length < 2 || branches.length > MOST_BRANCHES) return null
+): AnyKernel | string {
+  const last = branches.at(-1)!
+  if (last.conditions.length > 0) return `${last.text}, the last branch, has a condition`
+  if (branches.length > MOST_BRANCHES) return `more than ${MOST_BRANCHES} branches can hold`
   const { kind } = device
   const lowering = lanesOf(device)
   const key = JSON.stringify([
@@ -78,7 +76,7 @@ export function deviceChoice(
 }
 
 /** Combined kernels by the kernel without steps. */
-const known = new WeakMap<Compilation, Map<string, AnyKernel | null>>()
+const known = new WeakMap<Compilation, Map<string, AnyKernel | string>>()
 
 function combinedKernel(
   base: AnyKernel,
@@ -87,22 +85,23 @@ function combinedKernel(
   live: LiveRatios,
   kind: DeviceKind,
   lowering: LowerOptions,
-): AnyKernel | null {
+): AnyKernel | string {
   const compilations = branches.map((b) => runOn(b.compilation, kind))
-  const combine = (options: LowerOptions): Kernel3 | null => {
+  const combine = (options: LowerOptions): Kernel3 | string => {
     const plans = compilations.map((c) => c.planFor(options))
-    if (capacitiesOf(plans.at(-1)!).length > 0) return null
+    if (capacitiesOf(plans.at(-1)!).length > 0)
+      return `${branches.at(-1)!.text}, the last branch, has lists with a capacity`
     const decision = decisionOf(base, branches, plans, live, kind, options)
-    if (!decision) return null
+    if (typeof decision === 'string') return decision
     const { counts, ...deciding } = decision
     const alternatives = plans.map(
       (plan, k): Alternative => ({ plan, kernel: compilations[k]!.kernel, counts: counts[k]! }),
     )
-    return combineAlternatives(alternatives, deciding) ?? null
+    return combineAlternatives(alternatives, deciding)
   }
   const plan = combine(lowering)
-  if (!plan) return null
-  const combined = Compilation.combined(dispatch, compilations, (options) => combine(options)!)
+  if (typeof plan === 'string') return plan
+  const combined = Compilation.combined(dispatch, compilations, (options) => combine(options) as Kernel3)
   combined.adopt(plan, lowering)
   return base.compiledAs(combined)
 }
@@ -118,7 +117,7 @@ function decisionOf(
   const measured = new Map<string, Measured>()
   for (const name of new Set(branches.flatMap((b) => b.conditions.flatMap((e) => [...freeVars(e)])))) {
     const found = measuredBy(branches, plans, live.get(name))
-    if (!found) return null
+    if (!found) return `no schedule measures ${name} in every run`
     measured.set(name, found)
   }
   const counts = plans.map((plan, k) => {

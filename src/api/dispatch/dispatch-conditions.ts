@@ -83,6 +83,8 @@ export interface Selection {
   readonly rejectedBranches: readonly string[]
   /** The schedules among which each run selects on the device; absent if runs do not select. */
   readonly alternatives?: readonly Selection[]
+  /** Why the schedules are not one plan, so that each run waits for the host to select; absent if the host does not select in runs. */
+  readonly hostSelection?: string
 }
 
 /** Time of a schedule, predicted by the cost model. */

@@ -120,7 +120,9 @@ function combinedPlan(
   })
   if (branches.length !== closed.length || !('compilation' in base)) return null
   const kernel = deviceChoice(base, dispatch.text, branches, live, on)
-  return kernel && writePlan(planOn(on, kernel.compilation, { sources: kernel.sources }))
+  return typeof kernel === 'string'
+    ? null
+    : writePlan(planOn(on, kernel.compilation, { sources: kernel.sources }))
 }
 
 /**

@@ -11,7 +11,6 @@ import type { Command } from '../../runtime/device.ts'
 import type { CompiledCode } from '../built/code.ts'
 import type { FillRatioStatistic } from './dispatch-conditions.ts'
 import { determinesFillRatio, fillRatio } from './fill-ratio.ts'
-import type { FillRatio, LastRun } from './last-run.ts'
 
 /** Fill ratios of formats built at run time in conditions of a dispatch, by name. */
 export type LiveRatios = ReadonlyMap<string, FillRatioStatistic>
@@ -30,7 +29,6 @@ export class PreparedSchedule {
   readonly executable: Executable
   /** Fill ratios that its runs measure. */
   readonly findings: readonly Finding[]
-  readonly times = new FillRatioTimes()
   /** By the sizes and scalars of the bound data. */
   readonly #commands = memoize((_params: Bound['params']) => {
     const counts = this.findings.flatMap((f) => f.found.parts.map((p) => p.counts))
@@ -75,11 +73,7 @@ export class PreparedSchedule {
     return new PreparedSchedule(selector, text, compiled, executable)
   }
 
-  measures(statistic: string): boolean {
-    return this.findings.some((f) => f.statistic === statistic)
-  }
-
-  /** The launches that measure fill ratios and overflows, without the rest of the kernel. Empty if they cannot run alone. */
+  /** The launches that measure fill ratios and overflows, and nothing else. Empty if they cannot run alone. */
   get commands(): readonly Command[] {
     return this.#commands(this.executable.bound.params)
   }
@@ -89,27 +83,21 @@ export class PreparedSchedule {
     return this.#plan.buffers.some((b) => b.role === 'inout')
   }
 
-  /** Runs the launches that measure, and reads their results. */
-  async sample(into: LastRun, from: FillRatio['source']): Promise<void> {
+  /** Runs the launches that measure, and reads the fill ratios, by name. */
+  async sample(): Promise<ReadonlyMap<string, number>> {
     await this.executable.program.device.run(this.commands)
-    await this.read(into, from)
+    return this.read()
   }
 
-  /** Reads the measurements of the latest run. */
-  async read(into: LastRun, from: FillRatio['source']): Promise<void> {
-    const { executable, findings, text } = this
-    const isExceeded = (await this.overflow()) !== undefined
-    into.capacity(
-      text,
-      findings.map((f) => f.statistic),
-      isExceeded,
-    )
+  /** Reads the fill ratios that the latest run or sample measured, by name. */
+  async read(): Promise<ReadonlyMap<string, number>> {
+    const { executable, findings } = this
+    const ratios = new Map<string, number>()
     for (const { statistic, found, elements } of findings) {
       const counts = await Promise.all(found.parts.map((p) => executable.values(p.counts)))
-      const value = fillRatio(found, counts, elements, executable.bound.params)
-      if (into.isFreed) return
-      into.fillRatio(statistic, value, from)
+      ratios.set(statistic, fillRatio(found, counts, elements, executable.bound.params))
     }
+    return ratios
   }
 
   /** The overflow error of the latest measurement; undefined if the capacity suffices. */
@@ -118,32 +106,12 @@ export class PreparedSchedule {
     return overflow(this.#plan, (counts) => executable.values(counts), executable.bound.params)
   }
 
+  /** True if lists have capacities. */
+  get isLimited(): boolean {
+    return capacityCounts(this.#plan).length > 0
+  }
+
   get #plan() {
     return this.executable.program.plan
-  }
-}
-
-/** Maximum number of measurements that are kept; the oldest are dropped. */
-const MOST = 32
-
-/** Linear model of a schedule's time as a function of the fill ratio, fitted to measured times. */
-export class FillRatioTimes {
-  readonly #measured: { readonly covered: number; readonly milliseconds: number }[] = []
-
-  add(covered: number, milliseconds: number): void {
-    this.#measured.push({ covered, milliseconds })
-    if (this.#measured.length > MOST) this.#measured.shift()
-  }
-
-  /** Milliseconds at a fill ratio, by least squares. `null` without measurements, or if only another fill ratio was measured. */
-  at(covered: number): number | null {
-    const all = this.#measured
-    if (all.length === 0) return null
-    const mean = (of: (m: (typeof all)[number]) => number): number =>
-      all.reduce((sum, m) => sum + of(m), 0) / all.length
-    const [x, y] = [mean((m) => m.covered), mean((m) => m.milliseconds)]
-    const spread = mean((m) => (m.covered - x) ** 2)
-    if (all.every((m) => m.covered === all[0]!.covered)) return covered === all[0]!.covered ? y : null
-    return y + ((covered - x) * mean((m) => (m.covered - x) * (m.milliseconds - y))) / spread
   }
 }

@@ -1,13 +1,14 @@
 /** Schedules between which the runs of a binding switch. They share the memory of inputs and outputs; each is prepared on first use. */
-import { valueOrError } from '../../ast/diagnostics/diagnostic.ts'
+import { resultOrError, SptError, valueOrError } from '../../ast/diagnostics/diagnostic.ts'
+import { lazy } from '../../ast/lazy.ts'
 import type { Bound } from '../../run/bind/index.ts'
 import { type BareValues, withValues } from '../../run/bind/results/update-values.ts'
 import { commonBuffers } from '../../run/execution/launch-commands.ts'
 import type { Device } from '../../runtime/device.ts'
 import type { Tensor } from '../../storage/tensor.ts'
-import { bindCandidate, type Candidate, textOf } from '../built/candidates.ts'
-import type { LastRun } from './last-run.ts'
-import { schedulesMeasuring } from './next-schedule.ts'
+import { bindCandidate, type Candidate, kernelOf, textOf } from '../built/candidates.ts'
+import { equalRatios } from './facts.ts'
+import { determinesFillRatio } from './fill-ratio.ts'
 import { type LiveRatios, PreparedSchedule } from './prepared-schedule.ts'
 import type { Selector } from './selector.ts'
 
@@ -22,19 +23,27 @@ export const FROM_INPUTS: Preparation = { bind: bindCandidate }
 export class PreparedSchedules {
   /** Null for a fixed schedule. */
   readonly #selector: Selector | null
-  readonly #last: LastRun
   readonly #from: Preparation
   readonly #prepared = new Map<string, PreparedSchedule>()
   /** Written values by tensor, for schedules that are prepared later. */
   readonly #written = new Map<string, Tensor | BareValues>()
-  /** Schedules that measure a fill ratio if others do not, by its name; `null` if none can. */
-  readonly #measuring = new Map<string, PreparedSchedule | null>()
+  /** Calls of the schedules that cannot share memory, with their `inout` tensors in another format. */
+  readonly elsewhere = new Map<string, readonly string[]>()
+  /** The schedules whose launches measure the fill ratios and nothing else. */
+  readonly measuring = lazy(async (): Promise<ReadonlySet<PreparedSchedule>> => {
+    const found = new Set<PreparedSchedule>()
+    for (const name of this.live.keys()) {
+      const measures = (s: PreparedSchedule): boolean => s.findings.some((f) => f.statistic === name)
+      const prepared = [...found].some(measures) ? null : await this.#scheduleMeasuring(name)
+      if (prepared) found.add(prepared)
+    }
+    return found
+  })
   /** The first schedule, which owns the memory. */
   readonly first: PreparedSchedule
 
-  constructor(selector: Selector | null, last: LastRun, first: PreparedSchedule, from = FROM_INPUTS) {
+  constructor(selector: Selector | null, first: PreparedSchedule, from = FROM_INPUTS) {
     this.#selector = selector
-    this.#last = last
     this.#from = from
     this.first = first
     this.#prepared.set(first.text, first)
@@ -48,16 +57,10 @@ export class PreparedSchedules {
     return this.#selector?.live ?? new Map()
   }
 
-  /** Passes a prepared schedule to `use`, at once if it exists. Undefined if it cannot share memory. */
-  with(
-    candidate: Candidate,
-    use: (prepared: PreparedSchedule) => Promise<void> | undefined,
-  ): Promise<void> | undefined {
+  /** Returns a schedule; undefined if it cannot share memory. */
+  async get(candidate: Candidate): Promise<PreparedSchedule | undefined> {
     const text = textOf(candidate)
-    if (this.#last.elsewhere.has(text)) return undefined
-    const known = this.#prepared.get(text)
-    if (known) return use(known)
-    return this.#another(candidate, text).then((prepared) => prepared && use(prepared))
+    return this.#prepared.get(text) ?? (this.elsewhere.has(text) ? undefined : this.#another(candidate, text))
   }
 
   /** Prepares another schedule with the values written so far; undefined if the schedule stores an `inout` tensor in another format. */
@@ -70,7 +73,7 @@ export class PreparedSchedules {
       role === 'inout' && !buffers.has(name) ? [name] : [],
     )
     if (apart.length > 0) {
-      this.#last.elsewhere.set(text, apart)
+      this.elsewhere.set(text, apart)
       return undefined
     }
     const prepared = await PreparedSchedule.create(this.#selector, text, compiled, bound, buffers)
@@ -78,36 +81,27 @@ export class PreparedSchedules {
     return prepared
   }
 
-  /** Prepares schedules that measure the fill ratios which the runs of `now` do not measure; undefined if all are there. */
-  observe(now: PreparedSchedule): Promise<void> | undefined {
-    const unseen = [...this.live.keys()].filter((name) => !now.measures(name) && !this.#measuring.has(name))
-    if (unseen.length === 0) return undefined
-    const all = async (): Promise<void> => {
-      for (const name of unseen) this.#measuring.set(name, await this.#scheduleMeasuring(name))
-    }
-    return all()
-  }
-
-  /** Returns a schedule whose launches measure a fill ratio without the rest of the kernel; null if there is none. */
+  /**
+   * Returns a schedule whose launches measure a fill ratio and nothing else; null if there is none. Searches by skipping
+   * the selected schedules, with 1 and then 0 for the other fill ratios.
+   */
   async #scheduleMeasuring(name: string): Promise<PreparedSchedule | null> {
-    for (const candidate of schedulesMeasuring(this.#selector!, name)) {
-      let found: PreparedSchedule | null = null
-      const error = await valueOrError(async () =>
-        this.with(candidate, (prepared) => {
-          if (prepared.commands.length > 0) found = prepared
-          return undefined
-        }),
-      )
-      if (found && !error) return found
+    const selector = this.#selector!
+    for (const others of [1, 0]) {
+      const passed = new Set<string>()
+      for (;;) {
+        const facts = equalRatios(selector.live, others, name)
+        const candidate = resultOrError(() => selector.select([facts], passed))
+        if (candidate instanceof SptError) break
+        const { runtimeLists = [] } = kernelOf(candidate)
+        if (runtimeLists.some((f) => determinesFillRatio(f, selector.live.get(name)!))) {
+          const prepared = await valueOrError(() => this.get(candidate))
+          if (prepared && !(prepared instanceof SptError) && prepared.commands.length > 0) return prepared
+        }
+        passed.add(textOf(candidate))
+      }
     }
     return null
-  }
-
-  /** Schedules to sample: those that measure fill ratios which the runs of `now` do not measure, and those that overflowed. */
-  others(now: PreparedSchedule): readonly PreparedSchedule[] {
-    const names = [...this.live.keys()].filter((name) => !now.measures(name))
-    const full = [...this].filter((s) => this.#last.full.has(s.text) && s !== now && s.commands.length > 0)
-    return [...new Set([...names.flatMap((name) => this.#measuring.get(name) ?? []), ...full])]
   }
 
   /** Prepares schedules on another device, with the values that were bound or written until now. */

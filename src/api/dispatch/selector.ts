@@ -53,6 +53,8 @@ export class Selector {
   #drawn: RunInputs | undefined
   /** Fill ratios that runs may measure, by name. */
   readonly live: LiveRatios
+  /** Why the schedules are not one plan, so that the host selects; undefined before `onDevice`, and if it returned a plan. */
+  #hostSelection: string | undefined
 
   constructor(family: Family, given: SelectionInputs) {
     const { schedules, source, device } = family
@@ -129,7 +131,9 @@ export class Selector {
    * @param passed - Schedule calls that the selection skips
    */
   select(runs: readonly Facts[] = [], passed?: ReadonlySet<string>): Candidate & Pick<Selected, 'selection'> {
-    const { schedule, selection } = this.#selected(runs, passed)
+    const { schedule, selection: selected } = this.#selected(runs, passed)
+    const hostSelection = this.isOpen(selected) ? this.#hostSelection : undefined
+    const selection = { ...selected, ...(hostSelection !== undefined && { hostSelection }) }
     const candidate = this.#family.candidate(schedule, selection, selection.text, () =>
       this.#inputsOf(candidate),
     )
@@ -150,6 +154,10 @@ export class Selector {
     const isOpen = (name: string): boolean => this.live.has(name) && !statistics.isGiven(name)
     const made = resultOrError(() => combinedBranches(dispatch, device, { look, isOpen, selected }))
     if (made instanceof SptError || !made) return null
+    if (typeof made === 'string') {
+      this.#hostSelection = made
+      return null
+    }
     const { kernel, selection } = made
     const candidate = this.#family.candidate(kernel, selection, selection.text, () =>
       this.#inputsOf(candidate),

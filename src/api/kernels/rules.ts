@@ -6,7 +6,6 @@ import { extentsOf } from '../../run/bind/sources/coordinate-sources.ts'
 import type { Device } from '../../runtime/device.ts'
 import { bindCandidate, candidateOf } from '../built/candidates.ts'
 import { compileSteps } from '../built/code.ts'
-import { LastRun } from '../dispatch/last-run.ts'
 import { PreparedSchedule } from '../dispatch/prepared-schedule.ts'
 import type { RunInputs } from '../inputs/bound-inputs.ts'
 import { instanceOf } from '../inputs/format-instances.ts'
@@ -82,12 +81,11 @@ async function measuredRule(
     ],
   ] as const)
   const prepared = await PreparedSchedule.create({ live }, '', code, bound)
-  const last = new LastRun()
   if (prepared.commands.length === 0) await prepared.executable.run()
-  await (prepared.commands.length > 0 ? prepared.sample(last, 'sample') : prepared.read(last, 'last run'))
+  const ratios = await (prepared.commands.length > 0 ? prepared.sample() : prepared.read())
   prepared.executable.free()
   code.release()
-  const covered = last.found.get('')!.value
+  const covered = ratios.get('')!
   const { source } = kernel
   const extents = extentsOf(source, bound.params)
   const size = (axes: readonly string[]): number => axes.reduce((n, a) => n * (extents.get(a) ?? 1), 1)

@@ -121,7 +121,9 @@ const ceilingsText = ({ device, deviceName }: Explanation): string | null =>
 export function selectionText(selection: Selection): string {
   if (selection.alternatives) return `by ${selection.dispatch}: ${selection.reason}`
   if (selection.schedule === null) return `by ${ruleText(selection)}`
-  return `by ${selection.dispatch}: ${selection.reason}${selection.declaredBy ? `, of ${selection.declaredBy}` : ''}`
+  const { dispatch, reason, declaredBy, hostSelection } = selection
+  const host = hostSelection === undefined ? '' : ` (the host selects before each run: ${hostSelection})`
+  return `by ${dispatch}: ${reason}${declaredBy ? `, of ${declaredBy}` : ''}${host}`
 }
 
 /** The report. `forms` start with the form that runs; `noTimeReason` states why no time was measured. */

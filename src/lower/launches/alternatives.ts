@@ -49,23 +49,25 @@ export interface Deciding {
   zero(b: Buffer): Launch
 }
 
-/** Returns the combined plan; undefined if the alternatives cannot share arrays, or if lengths are computed after updates. */
+/** Returns the combined plan; the reason if the alternatives cannot share arrays, or if lengths are computed after updates. */
 export function combineAlternatives(
   alternatives: readonly Alternative[],
   deciding: Deciding,
-): Kernel3 | undefined {
+): Kernel3 | string {
   const plans = alternatives.map((a) => a.plan)
-  if (plans.some((p) => p.lostWrites || p.steps.some((s) => s.kind === 'rounds'))) return undefined
+  if (plans.some((p) => p.steps.some((s) => s.kind === 'rounds'))) return 'the kernel has rounds'
+  if (plans.some((p) => p.lostWrites)) return 'the kernel writes to elements that may be missing'
+  const apart = (name: string): string => `the schedules store ${name} differently`
   const buffers = new Map<string, Buffer>()
   for (const b of plans.flatMap((p) => p.buffers)) {
     const other = buffers.get(b.name)
     if (!other) buffers.set(b.name, b)
-    else if (b.role !== 'local' && (b.role !== other.role || !sameArray(b, other))) return undefined
+    else if (b.role !== 'local' && (b.role !== other.role || !sameArray(b, other))) return apart(b.name)
   }
   const [{ buffers: own }] = plans as [Kernel3, ...Kernel3[]]
   const isBound = (b: Buffer): boolean => b.role !== 'local'
-  if (plans.some((p) => p.buffers.some((b) => isBound(b) && !own.some((o) => o.name === b.name))))
-    return undefined
+  for (const p of plans)
+    for (const b of p.buffers) if (isBound(b) && !own.some((o) => o.name === b.name)) return apart(b.name)
   const bodies = plans.flatMap((p) => p.steps.flatMap((s) => (s.kind === 'launch' ? s.body : [])))
   const names = namesOf({
     params: plans.flatMap((p) => p.params),
@@ -73,7 +75,7 @@ export function combineAlternatives(
     body: bodies,
   })
   const parts = partsOf(alternatives, names)
-  if (!parts) return undefined
+  if (typeof parts === 'string') return parts
   const conditional = parts.flatMap(({ rest }, alternative) =>
     rest.map((s): Conditional => {
       const launch = s.kind === 'clear' ? deciding.zero(named(parts).get(s.buffer)!) : (s as Launch)
@@ -133,7 +135,7 @@ interface Part {
 const named = (parts: readonly Part[]): ReadonlyMap<string, Buffer> =>
   new Map(parts.flatMap((p) => p.buffers.map((b) => [b.name, b])))
 
-function partsOf(alternatives: readonly Alternative[], fresh: Names): readonly Part[] | undefined {
+function partsOf(alternatives: readonly Alternative[], fresh: Names): readonly Part[] | string {
   const parts: Part[] = []
   /** Temporaries that the steps before the decision compute completely, with the alternative that does. */
   const available = new Map<
@@ -153,12 +155,10 @@ function partsOf(alternatives: readonly Alternative[], fresh: Names): readonly P
       locals.map(({ name }) => [name, shared.get(name) ?? (k === 0 ? name : fresh.fresh(name))]),
     )
     const before = stepsFor(plan, counts, new Set(shared.keys()), new Set())
-    if (
-      [...before].some((s) =>
-        accessedBy(s).writes.some((w) => plan.buffers.find((b) => b.name === w)?.role === 'inout'),
-      )
-    )
-      return undefined
+    const isUpdated = (b: Buffer): boolean =>
+      b.role === 'inout' && [...before].some((s) => accessedBy(s).writes.includes(b.name))
+    const updated = plan.buffers.find(isUpdated)
+    if (updated) return `${updated.name} is updated before the lists are built`
     const results = plan.buffers.filter((b) => b.role === 'out' || b.role === 'inout').map((b) => b.name)
     const rest = stepsFor(plan, new Set(results), new Set(shared.keys()), before)
     const inResult = (of: ReadonlySet<PlanStep>): readonly PlanStep[] =>
