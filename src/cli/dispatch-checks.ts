@@ -6,7 +6,7 @@ import { constantValue } from '../api/dispatch/dispatch-conditions.ts'
 import type { Kernel } from '../api/kernels/kernel.ts'
 import { withPlace } from '../api/programs/error-sources.ts'
 import type { SptProgram } from '../api/programs/program.ts'
-import { SptError } from '../ast/diagnostics/diagnostic.ts'
+import { type Diagnostic, SptError } from '../ast/diagnostics/diagnostic.ts'
 import { freeVars } from '../ir/expressions/expr-tree.ts'
 import type { Compilation } from '../run/compile/compile.ts'
 import { showDiagnostics } from './output/failure.ts'
@@ -34,19 +34,33 @@ export function constantCalls(kernel: Kernel): readonly { readonly apply: () => 
   }))
 }
 
-/** Shows the warnings of gradients, and one for each outdated dispatch table. Returns the number of warnings. */
-export async function showWarnings(program: SptProgram, io: Io): Promise<number> {
+/** Warnings of a gradient, and of the conditions in a dispatch; default: in all of the kernel. */
+function warningsOf(kernel: Kernel, dispatch?: string): readonly Diagnostic[] {
+  const dispatches = [...kernel.declaredDispatches].filter(([name]) => name === (dispatch ?? name))
+  return [...(kernel.source.warnings ?? []), ...dispatches.flatMap(([, c]) => c.warnings ?? [])]
+}
+
+/** Shows warnings. Returns the number of warnings. */
+function show(warnings: readonly Diagnostic[], { sources }: Pick<Kernel, 'sources'>, io: Io): number {
+  if (warnings.length === 0) return 0
+  const shown = new SptError(warnings)
+  shown.sources = sources
+  showDiagnostics(shown, io)
+  return warnings.length
+}
+
+/** Shows the warnings for a kernel under a dispatch. */
+export const showWarnings = (kernel: Kernel, dispatch: string, io: Io): number =>
+  show(warningsOf(kernel, dispatch), kernel, io)
+
+/** Shows the warnings of all kernels, and one for each outdated dispatch table. Returns the number of warnings. */
+export async function showAllWarnings(program: SptProgram, io: Io): Promise<number> {
   const named = program.kernels.map((name) => program.kernel(name))
-  const own = named.flatMap((k) => k.source.warnings ?? [])
+  const own = named.flatMap((k) => warningsOf(k))
   const stored = named.filter((k) => [...k.declaredDispatches.values()].some((c) => c.table))
   const stale =
     stored.length === 0 ? [] : (await import('../search/choice/table-text.ts')).staleChoices(...stored)
-  const warnings = [...own, ...stale]
-  if (warnings.length === 0) return 0
-  const shown = new SptError(warnings)
-  shown.sources = program.sources
-  showDiagnostics(shown, io)
-  return warnings.length
+  return show([...own, ...stale], program, io)
 }
 
 // `--verify-stages`: runs each kernel under each schedule in the interpreters of Stages II and III.

@@ -237,3 +237,48 @@ schedule layer.auto choose { when (fill_ratio(H, ${format}) < ${below}) found ot
     { numRuns: costly(1) },
   )
 })
+
+const ON_INPUT = (condition: string) => `${LIVE.blocks.text}
+${LIVE.panels.text}
+kernel product(m: size, n: size, k: size) {
+  axis i = dense_fixed(m)
+  axis j = dense_fixed(n)
+  axis q = dense_fixed(k)
+  buffer A: f32[i, q] in
+  buffer V: f32[q, j] in
+  buffer R: f32[i, j] out
+  iterate mul [i, q, j] as SRS { R[i, j] += A[i, q] * V[q, j] }
+}
+schedule product.found { A as blocks(2, 2) live in place }
+schedule product.whole { split mul.j by 4 }
+schedule product.pick choose { when (${condition}) found otherwise whole }`
+
+test('a fill ratio of 0 can be a divisor, on the host and in runs', async () => {
+  const zeros = {
+    tensors: { A: dense([4, 8], new Float32Array(32)), V: dense([8, 2], new Float32Array(16)) },
+  }
+  const kernel = (await load(ON_INPUT('1.0 / fill_ratio(A, blocks(2, 2)) > 3.0'))).kernel()
+  const b = await (await kernel.schedule('pick').build(on.cpu)).bind(zeros.tensors)
+  expect(b.selection!.text).toBe('found')
+  await b.run()
+  await b.awaitMeasurements()
+  expect(b.selection!.text).toBe('found')
+  b.free()
+  const other = (await load(ON_INPUT('1.0 / fill_ratio(A, panels(2, 1)) > 3.0'))).kernel()
+  const { selection } = await other.schedule('pick').choose(on.cpu, zeros.tensors)
+  expect(selection.text).toBe('found')
+})
+
+test('a condition over a format that no schedule builds at run time gives a warning', async () => {
+  const warnings = async (condition: string) =>
+    [...(await load(ON_INPUT(condition))).kernel().declaredDispatches.values()].flatMap((d) => d.warnings)
+  expect(await warnings('fill_ratio(A, blocks(2, 2)) < 0.5')).toEqual([])
+  expect(await warnings('fill_ratio(A, panels(2, 1)) < 0.5')).toMatchObject([
+    {
+      code: 'check/bound-fill-ratio',
+      severity: 'warning',
+      message: 'fill_ratio(A, panels(2, 1)) is computed when A is bound, and no later run selects by it',
+      hint: 'compare a format of A that a schedule of the dispatch builds, or add a schedule with A as panels(2, 1) live in place',
+    },
+  ])
+})

@@ -70,8 +70,8 @@ describe('conditions', () => {
     ['when (nnz(B) > 3) plain', 'check/statistic: B is dense [B]'],
     ['when (nnz(j) > 3) plain', 'check/unknown-buffer: kernel mul has no buffer j [j]'],
     ...[
-      ['fill_ratio(A)', 'check/statistic: covered takes a tensor and a format [fill_ratio(A)]'],
-      ['fill_ratio(A, 3)', 'check/statistic: covered takes a tensor and a format [fill_ratio(A, 3)]'],
+      ['fill_ratio(A)', 'check/statistic: fill_ratio takes a tensor and a format [fill_ratio(A)]'],
+      ['fill_ratio(A, 3)', 'check/statistic: fill_ratio takes a tensor and a format [fill_ratio(A, 3)]'],
       [
         'fill_ratio(A, all + all)',
         'check/rest-not-last: this part takes every element, so later parts would be empty [all]',
@@ -80,7 +80,10 @@ describe('conditions', () => {
         'fill_ratio(A, padded(0.5) where (i < 2) + all)',
         'check/coordinate-type: b of format padded is an integer, and this is a real number [0.5]',
       ],
-      ['fill_ratio(A by all)', 'check/statistic: covered takes a tensor and a format [fill_ratio(A by all)]'],
+      [
+        'fill_ratio(A by all)',
+        'check/statistic: fill_ratio takes a tensor and a format [fill_ratio(A by all)]',
+      ],
       ['fill_ratio(Q, all)', 'check/unknown-buffer: kernel mul has no buffer Q [Q]'],
       [
         'fill_ratio(C, all)',

@@ -18,7 +18,7 @@ import type { DeviceKind } from '../../runtime/device.ts'
 import type { CoordTensor } from '../../storage/tensor.ts'
 import type { Call, CommandSpec } from '../arguments/command.ts'
 import { TRUST } from '../arguments/options.ts'
-import { constantCalls, StageRuns, showWarnings } from '../dispatch-checks.ts'
+import { constantCalls, StageRuns, showAllWarnings } from '../dispatch-checks.ts'
 import { EXIT, isFailure, showDiagnostics } from '../output/failure.ts'
 import type { Io } from '../output/io.ts'
 import { isVerifying, parseFile, programFrom, withSourcesOf } from '../scheduled-kernel.ts'
@@ -83,7 +83,7 @@ async function checkFile(
     const cached = verifier || verify ? undefined : await results.load()
     const program = cached ? undefined : await programFrom(parsed, call, verify)
     const declared = cached ?? (await checkDeclarations(program!, parsed, io, stages))
-    const warnings = program ? await showWarnings(program, io) : 0
+    const warnings = program ? await showAllWarnings(program, io) : 0
     if (declared && !cached && warnings === 0) await results.store(declared)
     const tests = verifier ? await testInstructions(program!, io, verifier) : { lines: [], failures: 0 }
     const { failures } = tests

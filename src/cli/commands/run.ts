@@ -25,6 +25,7 @@ import type { Verification } from '../../run/verify/verify.ts'
 import type { DeviceKind } from '../../runtime/device.ts'
 import { type Call, type CommandSpec, without } from '../arguments/command.ts'
 import { BIND, DETERMINISTIC, DEVICE, KERNEL, SCHEDULE, SEED, SIZE, TRUST } from '../arguments/options.ts'
+import { showWarnings } from '../dispatch-checks.ts'
 import { type Form, formsOn } from '../forms.ts'
 import { EXIT } from '../output/failure.ts'
 import { size } from '../output/figures.ts'
@@ -122,6 +123,7 @@ export const run: CommandSpec = {
       timer.begin('lower')
       const { source, fixed } = request
       if (fixed) reportRejectedDefault(call, fixed)
+      showWarnings(source, request.requested?.name ?? 'auto', call.io)
       if (fixed && request.requested) lower(fixed.kernel, kind)
       timer.begin('read')
       await checkOutputs(request.bindable, outputs)

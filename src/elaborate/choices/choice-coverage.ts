@@ -32,12 +32,15 @@ export interface Coverage {
 }
 
 /** The text of the statistic, which is its name in values and messages. */
-export const coverageText = ({ tensor, format, called, args }: Coverage): string =>
-  `fill_ratio(${tensor}, ${appliedFormat(
+export const coverageText = (c: Coverage): string => `fill_ratio(${c.tensor}, ${formatText(c)})`
+
+/** The format with its arguments. */
+export const formatText = ({ format, called, args }: Coverage): string =>
+  appliedFormat(
     called,
     format.params,
     args.map((a) => (typeof a === 'string' ? a : a.kind === 'const' ? String(a.value) : printExpr1(a))),
-  )})`
+  )
 
 export const withNumbers = (c: Coverage, value: (e: Expr) => number): Coverage => ({
   ...c,
@@ -63,7 +66,7 @@ export function coverageOf(
   const { parts } = e
   if (!parts || of?.kind !== 'name')
     return report('check/statistic', e.span, {
-      message: 'covered takes a tensor and a format',
+      message: 'fill_ratio takes a tensor and a format',
       expected:
         'the names of both with the arguments of the format, or several formats: fill_ratio(W, FORMAT(16) where (…) + FORMAT)',
     })

@@ -66,14 +66,14 @@ export function elaborateChoice(
     branches.push(...(branchesOf(allOthers(c), context) ?? []))
   refuseMany(branches.length, c.name.span, context)
   const schedules = branches.flatMap((b) => b.calls.map((call) => call.schedule))
-  const statistics = knownStatistics(context.names.statistics, schedules, kernel)
+  const known = knownStatistics(context.names.statistics, schedules, kernel)
   if (errorCount() > before) return null
   return {
     kernel: c.kernel.name,
     name: c.name.name,
     params,
     branches,
-    statistics,
+    ...known,
     device: context.names.device,
     table,
     span: c.name.span,

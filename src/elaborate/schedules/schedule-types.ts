@@ -1,6 +1,6 @@
 /** Types of elaborated schedules, and of choices among them, with resolved names. */
 
-import type { Span } from '../../ast/diagnostics/diagnostic.ts'
+import type { Diagnostic, Span } from '../../ast/diagnostics/diagnostic.ts'
 import type { ExpandedCall } from '../../ast/nodes/expanded-calls.ts'
 import type * as Ast from '../../ast/nodes/nodes.ts'
 import type { RuleOrigin } from '../../ast/nodes/nodes.ts'
@@ -59,6 +59,7 @@ export interface Choice {
   readonly branches: readonly Branch[]
   /** The statistics in the expressions of the branches, by the names of their variables. */
   readonly statistics: ReadonlyMap<string, Statistic>
+  readonly warnings?: readonly Diagnostic[]
   /** The device queries in the expressions of the branches, by the names of their variables. */
   readonly device: ReadonlyMap<string, DeviceQuestion>
   /** The file of the branches; null for branches in the text. */

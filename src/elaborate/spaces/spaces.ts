@@ -105,7 +105,7 @@ class Elaboration {
       conditions: this.#numbers.conditions,
       body,
       names: { formats: applied, uses, memories, instrs, made },
-      statistics: knownStatistics(this.#names.statistics, [], this.r.kernel),
+      statistics: knownStatistics(this.#names.statistics, [], this.r.kernel).statistics,
       device: this.#names.device,
       text: print({ kind: 'file', imports: [], decls: [this.s], span: name.span }),
       span: name.span,

@@ -116,12 +116,14 @@ export function unroundedOperation(e: Operator): Operation {
 export const isDivision = (e: Expr): e is Extract<Expr, { kind: 'binary' }> =>
   e.kind === 'binary' && isDivisionOp(e.op)
 
-/** As `exactOperation`, for expressions that users write about their data: `byZero` reports a division by 0. */
+/** As `exactOperation`, for expressions that users write about their data: `byZero` reports a division of integers by 0. */
 export const exactOperationOr =
   (byZero: (divisor: Expr) => never) =>
   (e: Operator): Operation => {
     const operation = exactOperation(e)
-    return isDivision(e) ? (a, b) => (b === 0 ? byZero(e.b) : operation(a, b)) : operation
+    return isDivision(e) && !isFloat(e.dtype)
+      ? (a, b) => (b === 0 ? byZero(e.b) : operation(a, b))
+      : operation
   }
 
 /** An expression over names, evaluated without rounding (`unroundedOperation`). */
