@@ -112,3 +112,45 @@ test('errors show the step of the callee, the use and the call', () => {
   )
   expect(codes).toEqual([...Array(3).fill('schedule/unknown-call'), 'schedule/unknown-loop'])
 })
+
+test('the loops of a call are those of its loop nests', () => {
+  const kernel = parseProgram(PROGRAM).kernel('layers')
+  const said = (work: () => unknown) => {
+    const { code, message, expected } = diagnosticOf(work)!
+    return [code, message, expected]
+  }
+  for (const [loop, name] of [
+    ['layer[1.5].project.i', 'layer[1'],
+    ['layer[1.project.i', 'layer[1'],
+    ['layer[01].project.i', 'layer[01]'],
+    ['layer[].project.i', 'layer[]'],
+    ['[1].project.i', '[1]'],
+  ] as const)
+    expect(said(() => kernel.split(loop, 2))).toEqual([
+      'schedule/unknown-call',
+      `${name} is not the name of a call`,
+      'a label with whole numbers in brackets: layer[2][1]',
+    ])
+  expect(said(() => kernel.split('layer[2].k', 2))).toEqual([
+    'schedule/ambiguous-loop',
+    '2 loop nests of the call layer[2] have a loop k',
+    'layer_2_project_multiply.k, layer_2_aggregate_sum.k',
+  ])
+  const twice = (steps: string, declared = '') =>
+    said(() =>
+      parseProgram(`${PROGRAM}${declared}\nschedule layers.s { ${steps} }`).kernel('layers').schedule('s'),
+    )
+  // The first use replaced the loop: that of another call is not meant.
+  const use = 'use project.rows at layer[1].project'
+  const [code, message] = twice(`${use}; ${use}`)
+  expect([code, message]).toEqual([
+    'schedule/consumed-loop',
+    'i was split into io, ii by step 1 (step 5: split layer_1_project_multiply.i by 4 -> (io, ii)), where t = 4',
+  ])
+  expect(
+    twice('use aggregate.wrong at layer[1].aggregate', 'schedule aggregate.wrong { split o by 2 }').slice(
+      0,
+      2,
+    ),
+  ).toEqual(['schedule/unknown-loop', 'no loop nest of the call aggregate has a loop o'])
+})

@@ -48,6 +48,9 @@ export function callInCall(call: ExpandedCall, outer: ExpandedCall): ExpandedCal
   }
 }
 
+/** The name of a call in schedules. */
+const CALL = /^[^[\]]+(?:\[(?:0|[1-9]\d*)\])*$/
+
 /**
  * The calls of a name in schedules, such as `encoder[3].inner`: without numbers, those in all copies. Returns the problem
  * of an unknown name.
@@ -55,6 +58,11 @@ export function callInCall(call: ExpandedCall, outer: ExpandedCall): ExpandedCal
 export function callsNamed(name: string, calls: readonly ExpandedCall[]): readonly ExpandedCall[] | Problem {
   let [found, among] = [calls, calls]
   for (const part of name.split('.')) {
+    if (!CALL.test(part))
+      return {
+        message: `${part} is not the name of a call`,
+        expected: 'a label with whole numbers in brackets: layer[2][1]',
+      }
     const [label = '', ...numbers] = part.split('[')
     const labelled = among.filter((c) => c.label === label)
     found = labelled.filter((c) => numbers.every((n, k) => c.copies[k] === Number.parseInt(n, 10)))

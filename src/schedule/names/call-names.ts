@@ -22,11 +22,12 @@ function nameIn(name: string, names: readonly string[]): string | undefined {
   return found.sort((a, b) => b.length - a.length)[0]
 }
 
-/** The loop nests, or those with a loop of a name. */
-function nestsOf({ kernel, loops, onLoops }: Now, loop?: string): readonly string[] {
+/** The loop nests, or those with a loop of a name. `isNow`: after the steps on loops. */
+function nestsOf(now: Now, loop?: string, isNow = now.onLoops): readonly string[] {
+  const { kernel } = now
   const has = ({ name }: { readonly name: string }): boolean => loop === undefined || name === loop
-  const all = onLoops
-    ? loopsOf(loops.body).flatMap((l) => (has(l) ? l.nest : []))
+  const all = isNow
+    ? loopsOf(now.loops.body).flatMap((l) => (has(l) ? l.nest : []))
     : iterationsOf(kernel.body).flatMap((it) => (it.iters.some(has) ? it.name : []))
   return [...new Set(all)]
 }
@@ -43,11 +44,15 @@ export function callNames(call: ExpandedCall, now: () => Now): Names {
   const made = new Set<string>()
   const own = [...call.iterations.values(), ...call.buffers.values()]
   const isOwn = (nest: string): boolean => made.has(nest) || nameIn(nest, own) !== undefined
-  /** A loop by its name alone: in the loop nests of the call, if possible in one that no step made. */
-  const qualified = (name: string): string => {
-    const nests = nestsOf(now(), name).filter(isOwn)
+  /** The loop nests of the call with a loop: those that no step made, otherwise any, otherwise those in which steps replaced it. */
+  const nestsWith = (loop: string): readonly string[] => {
+    const nests = nestsOf(now(), loop).filter(isOwn)
     const originals = nests.filter((nest) => !made.has(nest))
-    const [nest, ...others] = originals.length > 0 ? originals : nests
+    if (nests.length > 0) return originals.length > 0 ? originals : nests
+    return nestsOf(now(), loop, false).filter(isOwn)
+  }
+  const qualified = (name: string): string => {
+    const [nest, ...others] = nestsWith(name)
     return nest !== undefined && others.length === 0 ? `${nest}.${name}` : name
   }
   /** Formats name loops after axes, too. */
@@ -55,9 +60,26 @@ export function callNames(call: ExpandedCall, now: () => Now): Names {
     const axis = nameIn(loop, [...call.axes.keys()])
     return axis === undefined ? loop : loop.replace(axis, call.axes.get(axis)!)
   }
-  const ownLoop = (name: string): string => {
-    const own = qualified(name)
-    return own === name ? qualified(ofAxis(name)) : own
+  /** A loop by its name alone. */
+  const ownLoop = (given: string, span: Span): string => {
+    const name = nestsWith(given).length > 0 ? given : ofAxis(given)
+    const nests = nestsWith(name)
+    const where = {
+      labels: [{ span: call.span, text: 'called here' }],
+      hint: 'write the loop nest in front: NEST.LOOP',
+    }
+    if (nests.length > 1)
+      failAt('schedule/ambiguous-loop', span, {
+        message: `${nests.length} loop nests of the call ${callText(call)} have a loop ${name}`,
+        expected: nests.map((nest) => `${nest}.${name}`).join(', '),
+        ...where,
+      })
+    if (nests.length === 0 && nestsOf(now(), name).length > 0)
+      failAt('schedule/unknown-loop', span, {
+        message: `no loop nest of the call ${callText(call)} has a loop ${name}`,
+        ...where,
+      })
+    return qualified(name)
   }
   const inNest = (nest: string, loop: string): string =>
     `${nest}.${nestsOf(now(), loop).includes(nest) ? loop : ofAxis(loop)}`
@@ -81,7 +103,7 @@ export function callNames(call: ExpandedCall, now: () => Now): Names {
     buffer: ({ name }) =>
       member(name, new Map([...call.axes, ...call.buffers]), () => mayNameAxisArray(name)),
     loop: ({ nest, name }) =>
-      nest ? inNest(names.nest(nest), iterator(name.name)) : ownLoop(iterator(name.name)),
+      nest ? inNest(names.nest(nest), iterator(name.name)) : ownLoop(iterator(name.name), name.span),
     loops: (r) => [names.loop(r)],
     fresh({ name }, of) {
       if (of === 'new loop') return name
