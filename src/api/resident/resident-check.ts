@@ -1,13 +1,11 @@
 /** Checks of resident tensors that are bound to a kernel. */
 
-import { givenBy, writtenIn } from '../../analysis/sparsity/fill-folding.ts'
+import { changesFill } from '../../analysis/sparsity/updated-fill.ts'
 import { byName } from '../../ast/by-name.ts'
 import { failAs, failWith } from '../../ast/diagnostics/diagnostic.ts'
 import type { Level } from '../../columns/stored-level.ts'
 import { arraysOfLevel, withArrays } from '../../columns/stored-level.ts'
-import type { Buffer1, Kernel1 } from '../../ir/coordinates/stage1.ts'
-import { walkStmts1 } from '../../ir/coordinates/stage1-tree.ts'
-import { constant, type Load } from '../../ir/expressions/expr.ts'
+import type { Kernel1 } from '../../ir/coordinates/stage1.ts'
 import { sameData } from '../../ir/expressions/structural-equality.ts'
 import type { Instance } from '../../ir/formats/format.ts'
 import { allAxesOf, callerTensor, isStructured } from '../../run/bind/bind-plan.ts'
@@ -114,27 +112,13 @@ export function reformatOf(kernel: Kernel1, tensor: string) {
   })
 }
 
-/** Returns whether a kernel may write another value than the fill value to an element that has the fill value. */
-function changesFill(kernel: Kernel1, { name, fill, dtype }: Buffer1): boolean {
-  const known = (l: Load) => (l.buffer === name ? constant(fill, dtype) : undefined)
-  let changes = false
-  walkStmts1(kernel.body, (s, around) => {
-    if (s.kind !== 'assign' && s.kind !== 'reduce') return
-    const given = givenBy(writtenIn(s, around), known)
-    s.targets.forEach((t, k) => {
-      const g = given[k]
-      if (t.buffer !== name || !g || g.isIdentity) return
-      changes ||= s.kind === 'reduce' || g.value.kind !== 'const' || g.value.value !== fill
-    })
-  })
-  return changes
-}
-
 /**
  * Throws SptError `convert/other-format`, `convert/dtype`, `run/resident` or `device/freed` unless the resident tensor matches the kernel's format, type
  * and fill value.
  */
-export function checkFormat(source: Kernel1, name: string, tensor: ResidentParts, to: Instance): void {
+export function checkFormat(kernel: Kernel1, source: Kernel1, name: string, tensor: ResidentParts): void {
+  const { reformat } = reformatOf(kernel, name)
+  const to = reformat.instance
   if (tensor.instance !== to && !sameData(tensor.instance, to))
     failAs('convert/other-format', {
       message: `${name} is resident in ${tensor.instance.text}, not in the kernel's own ${to.text}`,
@@ -144,7 +128,8 @@ export function checkFormat(source: Kernel1, name: string, tensor: ResidentParts
   checkNotFreed(tensor)
   const buffer = source.buffers.find((b) => b.name === name)
   const padded = to.parts.find((p) => p.instance.mask === undefined && padsWithFill(p.instance, to))
-  if (padded && buffer && changesFill(source, buffer))
+  const alike = new Set(reformat.buffers.map((b) => originOf(kernel, b.name)))
+  if (padded && buffer && changesFill(source, buffer, alike))
     failAs('run/resident', {
       message: `${source.name} updates ${name} in ${padded.instance.text}, also at coordinates that ${name} does not have, and other kernels would read the values there`,
       expected:

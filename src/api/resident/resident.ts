@@ -198,7 +198,7 @@ export async function bindResident(
   if (Object.keys(resident).length === 0) return compiled.bind(others, options)
   const { kernel } = compiled.compilation
   for (const [name, tensor] of Object.entries(resident))
-    checkFormat(compiled.compilation.source, name, tensor, reformatOf(kernel, name).reformat.instance)
+    checkFormat(kernel, compiled.compilation.source, name, tensor)
   const { code: variant } = await compiled.choose(others, { resident, ...options })
   return withSources(variant, async () => {
     const given = namedInputs('bindResident', others, {})

@@ -228,7 +228,7 @@ export function residentOutput(
   else if (!isRowMajor(t))
     refuse(
       'it is sparse, in a format, or in another order of its dimensions',
-      `bring it over by the host: await binding.get('${name}')`,
+      `bind a sparse result that stays on the device: bindResident(kernel, { ${name}: parts, … }); or read it: await binding.get('${name}')`,
     )
   if (of.isShared)
     failWith('run/shared', `the memory of ${name} is written by every kernel of the workspace`, {
