@@ -32,10 +32,9 @@ export function f16ToF32Bits(): Uint32Array {
     const fraction = h & 0x3ff
     if (exponent === 31) return sign | 0x7f800000 | (fraction << 13)
     if (exponent !== 0) return sign | ((exponent + 112) << 23) | (fraction << 13)
-    if (fraction === 0) return sign
-    // A subnormal: its leading one moves to the implicit place.
-    const shift = Math.clz32(fraction) - 21
-    return sign | ((113 - shift) << 23) | (((fraction << shift) & 0x3ff) << 13)
+    // Zero or a subnormal.
+    f32[0] = fraction * 2 ** -24
+    return sign | words[0]!
   }))
 }
 
@@ -63,13 +62,10 @@ export function f32BitsToF16(bits: number): number {
     const rebased = abs - 0x38000000
     return sign | ((rebased + 0xfff + ((rebased >>> 13) & 1)) >>> 13)
   }
-  if (abs <= 0x33000000) return sign
-  const shift = 126 - (abs >>> 23)
-  const mantissa = (abs & 0x7fffff) | 0x800000
-  const fraction = mantissa >>> shift
-  const remainder = mantissa & ((1 << shift) - 1)
-  const half = 1 << (shift - 1)
-  return sign | (remainder > half || (remainder === half && (fraction & 1) === 1) ? fraction + 1 : fraction)
+  // A subnormal: its unit is that of 0.5 in f32, so that this sum rounds it once.
+  words[0] = abs
+  f32[0]! += 0.5
+  return sign | (words[0] - 0x3f000000)
 }
 
 /** f32 bits to bf16 bits; NaN payloads are kept as far as they fit. */
