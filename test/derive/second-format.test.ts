@@ -77,3 +77,29 @@ test('random inputs: the copy is the original', async () => {
   const binding = await (await kernel.build(await devices.cpu())).bind(SIZES, { seed: 5 })
   expect((await binding.verify()).verdict).toBe('agrees')
 })
+
+test('several iterations, as a list with or without parentheses', async () => {
+  const texts = ['sum, total', '(sum, total)'].map(
+    (names) => `import { csc } from "sparsetile/kernels/formats.spt"
+      kernel twice(m: size, n: size) {
+        axis i = dense_fixed(m)
+        axis j = sparse_variable(i, n)
+        axis v = dense_fixed(n)
+        buffer A: f32[i, j] in
+        buffer y: f32[v] out
+        buffer z: f32[v] out
+        iterate sum [i, j] as RS { y[j] += A[i, j] }
+        iterate total [i, j] as RS { z[j] += A[i, j] * A[i, j] }
+      }
+      schedule twice.columns { A as csc for ${names} }`,
+  )
+  const shown = await Promise.all(
+    texts.map(async (t) => {
+      const kernel = (await load(t)).kernel().schedule('columns')
+      return [kernel.show(1), kernel.trace]
+    }),
+  )
+  expect(shown[1]).toEqual(shown[0])
+  expect(shown[0]![1]).toEqual(['A as csc for sum, total'])
+  expect(shown[0]![0]).toContain('z[jo] += A[jo, io] * A[jo, io]')
+})
