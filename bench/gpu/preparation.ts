@@ -1,7 +1,8 @@
 /** How long kernels take until data can be bound to them. */
 import type { Built } from '../../src/api/built/built.ts'
 import { emit, targetOf } from '../../src/backends/targets/index.ts'
-import { lanesOf, textOptions } from '../../src/run/compile/compiled-program.ts'
+import { textOptions } from '../../src/run/compile/compiled-program.ts'
+import { lanesOf } from '../../src/run/compile/lowering-options.ts'
 import type { Device } from '../../src/runtime/device.ts'
 
 /** Milliseconds on the host's clock. */

@@ -6,6 +6,22 @@ import type { PrintedModule } from './module.ts'
 export const DEVICE_KINDS = ['cpu', 'webgpu', 'cuda'] as const
 export type DeviceKind = (typeof DEVICE_KINDS)[number]
 
+/** Target languages: the device that runs the code (`null`: only printed), and whether the language has 64-bit indices. */
+export const LANGUAGES = {
+  wgsl: { device: 'webgpu', wideIndices: false },
+  cuda: { device: 'cuda', wideIndices: true },
+  js: { device: 'cpu', wideIndices: true },
+  c: { device: null, wideIndices: true },
+} as const satisfies Readonly<
+  Record<string, { readonly device: DeviceKind | null; readonly wideIndices: boolean }>
+>
+export type TargetName = keyof typeof LANGUAGES
+export const TARGET_NAMES = Object.keys(LANGUAGES) as readonly TargetName[]
+
+/** The target of a device. */
+export const targetOf = ({ kind }: { readonly kind: DeviceKind }): TargetName =>
+  TARGET_NAMES.find((t) => LANGUAGES[t].device === kind)!
+
 /** Optional device features that generated code may use. */
 export interface TextOptions {
   /** WGSL: f16 elements are stored as f16, not as 32-bit words. Default: only if instructions need it. */
@@ -15,16 +31,12 @@ export interface TextOptions {
 }
 
 export interface Target {
-  /** The device that runs the code; `null` for a language that is only printed. */
-  readonly device: DeviceKind | null
   /** Device whose default schedules apply. */
   readonly scheduleDevice: DeviceKind
   /** True if blocks run in parallel: before printing, loop nests without threads are distributed over blocks. */
   readonly parallel: boolean
   /** True if launches start a grid of blocks; otherwise an entry runs all blocks. */
   readonly grid: boolean
-  /** True if the language has 64-bit indices. */
-  readonly wideIndices: boolean
   /** File extension with the dot. */
   readonly extension: string
   /** Features common to all devices of the target, for lowering (`lower/pipeline.ts`, `LowerOptions`). */

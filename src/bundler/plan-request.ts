@@ -10,8 +10,9 @@ import { locate } from '../io/package/package.ts'
 import { load } from '../node.ts'
 import type { Plan, PlanFamily } from '../plan/schema.ts'
 import { writePlan } from '../plan/write.ts'
-import { planOn, runOn } from '../run/compile/compiled-program.ts'
+import { planOn } from '../run/compile/compiled-program.ts'
 import { describedDevice } from '../run/compile/device-limits.ts'
+import { runOn } from '../run/compile/program.ts'
 
 const OPTIONS = ['plan', 'kernel', 'schedule', 'target', 'formats', 'deterministic'] as const
 /** Options without a value. */

@@ -28,17 +28,9 @@ import type { Choice, Schedule } from './schedules/schedule-types.ts'
 import type { Space } from './spaces/space-types.ts'
 import { elaborateSpace } from './spaces/spaces.ts'
 
-export {
-  type Coverage,
-  coverageText,
-  FEATURE_WORDS,
-  featureText,
-  withNumbers,
-} from './choices/choice-coverage.ts'
 export type { AxisStatistic, DeviceQuestion, Statistic } from './choices/choice-names.ts'
 export { parseFormatExpression } from './formats/format-expressions.ts'
 export { type Argument, constantArguments, type Family } from './instructions/instances.ts'
-export { EXPERIMENTAL } from './instructions/target-requirements.ts'
 export { instanceName } from './kernels/kernel-types.ts'
 export type {
   Branch,

@@ -1,6 +1,5 @@
 /** Codec of the fields of a plan, which validates each of them. Expressions are read by `read.ts`. */
-import { DEVICE_KINDS } from '../backends/target.ts'
-import { TARGET_NAMES } from '../backends/targets/index.ts'
+import { DEVICE_KINDS, TARGET_NAMES } from '../backends/target.ts'
 import { SIZE_OPERATORS, type SizeExpr } from '../ir/expressions/size-expressions.ts'
 import { dtype } from './binding-codecs.ts'
 import {

@@ -7,7 +7,7 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { gzipSync } from 'node:zlib'
-import { build, type Plugin } from 'esbuild'
+import { build, type Metafile, type Plugin } from 'esbuild'
 import { expect, test } from 'vitest'
 import { libraries } from '../../scripts/libraries.mjs'
 import sparsetile from '../../src/bundler/plugin.ts'
@@ -21,16 +21,16 @@ const ownRuntime: Plugin = {
     api.onResolve({ filter: /^sparsetile\/runtime$/ }, () => ({ path: resolve('src/web/runtime.ts') })),
 }
 
-/** Bytes of an entry and of imports on demand, with the chunks that they import statically. */
-async function loadedBytes(budget: string): Promise<number> {
-  const [entry = '', ...onDemand] = budget.split(' + ')
-  const isForNode = /node|search/.test(entry)
-  const { outputFiles, metafile } = await build({
+type Outputs = Metafile['outputs']
+
+function bundled(entry: string, platform: 'node' | 'browser') {
+  const isForNode = platform === 'node'
+  return build({
     entryPoints: [entry],
     bundle: true,
     splitting: true,
     plugins: [ownRuntime, sparsetile.esbuild(), ...(isForNode ? [] : [libraries])],
-    platform: isForNode ? 'node' : 'browser',
+    platform,
     packages: isForNode ? 'external' : 'bundle',
     format: 'esm',
     target: 'es2022',
@@ -40,16 +40,29 @@ async function loadedBytes(budget: string): Promise<number> {
     outdir: 'out',
     absWorkingDir: process.cwd(),
   })
-  const outputs = metafile.outputs
+}
+
+/** The chunks with those that they import statically. */
+function chunksOf(outputs: Outputs, paths: readonly string[]): Set<string> {
   const loaded = new Set<string>()
   const add = (path: string): void => {
     if (loaded.has(path)) return
     loaded.add(path)
     for (const i of outputs[path]!.imports) if (i.kind === 'import-statement' && !i.external) add(i.path)
   }
-  for (const module of [entry, ...onDemand])
-    add(Object.keys(outputs).find((path) => outputs[path]!.entryPoint === module)!)
-  const texts = outputFiles.filter((f) => [...loaded].some((path) => f.path.endsWith(`/${path}`)))
+  for (const path of paths) add(path)
+  return loaded
+}
+
+/** Bytes of an entry and of imports on demand, with the chunks that they import statically. */
+async function loadedBytes(budget: string): Promise<number> {
+  const modules = budget.split(' + ')
+  const platform = /node|search/.test(modules[0]!) ? 'node' : 'browser'
+  const { outputFiles, metafile } = await bundled(modules[0]!, platform)
+  const { outputs } = metafile
+  const paths = modules.map((m) => Object.keys(outputs).find((path) => outputs[path]!.entryPoint === m)!)
+  const loaded = [...chunksOf(outputs, paths)]
+  const texts = outputFiles.filter((f) => loaded.some((path) => f.path.endsWith(`/${path}`)))
   return texts.reduce((n, f) => n + gzipSync(f.contents, { level: 9 }).length, 0)
 }
 
@@ -82,4 +95,16 @@ test('a runtime without the compiler', async () => {
     'src/plan',
     'src/web',
   ])
+})
+
+test('loadPlan loads no grammar, elaboration of programs, schedule steps or lowering', async () => {
+  const { metafile } = await bundled('src/api/plans/loaded-plan.ts', 'browser')
+  const { outputs } = metafile
+  const [entry] = Object.keys(outputs).filter((path) => outputs[path]!.entryPoint?.includes('loaded-plan'))
+  const inputs = [...chunksOf(outputs, [entry!])].flatMap((path) => Object.entries(outputs[path]!.inputs))
+  const paths = inputs.flatMap(([path, { bytesInOutput }]) => (bytesInOutput > 0 ? [path] : []))
+  expect(paths.length).toBeGreaterThan(100)
+  const compiler =
+    /^(grammar|node_modules|src\/(derive|lower|sketch|elaborate\/index|schedule\/loops|ast\/imports))/
+  expect(paths.filter((path) => compiler.test(path))).toEqual([])
 })

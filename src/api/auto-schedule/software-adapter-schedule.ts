@@ -11,8 +11,7 @@ import { packBuffers } from '../../lower/launches/buffer-packing.ts'
 import { allAxesOf, isStructured } from '../../run/bind/bind-plan.ts'
 import { axesOfBinding } from '../../run/bind/binding-names.ts'
 import type { Compilation } from '../../run/compile/compile.ts'
-import { lanesOf } from '../../run/compile/compiled-program.ts'
-import { checkLimits } from '../../run/compile/device-limits.ts'
+import { checkLimits } from '../../run/compile/launch-limits.ts'
 import type { Device } from '../../runtime/device.ts'
 import { storedElements, type Tensor } from '../../storage/tensor.ts'
 
@@ -52,7 +51,7 @@ export function plainReason(
 const number = (n: number): string => (n < 1e5 ? `${n}` : `${(n / 1e6).toPrecision(2)} million`)
 
 function checkPlain(plain: Compilation, device: Device): void {
-  checkLimits(device, packBuffers(plain.planFor(lanesOf(device)), device.limits.maxBuffersPerLaunch))
+  checkLimits(device, packBuffers(plain.planOn(device), device.limits.maxBuffersPerLaunch))
 }
 
 /** Upper bound on executions of innermost bodies: axes of a bound sparse tensor count by its elements, other axes by their extents. */

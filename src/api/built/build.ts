@@ -6,12 +6,13 @@ import { bindPlan } from '../../run/bind/bind-plan.ts'
 import type { Device } from '../../runtime/device.ts'
 import type { AutoSchedulable } from '../auto-schedule/format-candidates.ts'
 import { isUnscheduled, scheduleCandidates } from '../auto-schedule/schedule-candidates.ts'
+import { COMPILER } from '../dispatch/compiler.ts'
 import { callerStatistics } from '../dispatch/input-facts.ts'
 import { type AnyKernel, automaticSelection, type Dispatch } from '../dispatch/schedules.ts'
 import { checkSizes, isRecord } from '../inputs/argument-checks.ts'
 import { refuseStatistics } from '../inputs/bound-inputs.ts'
 import { Built } from './built.ts'
-import { compileSteps } from './code.ts'
+import { compileSteps } from './compile-code.ts'
 import { checkOrdered } from './unordered-sums.ts'
 
 export interface BuildOptions extends WorkOptions {
@@ -72,7 +73,12 @@ async function buildDispatch(
   work: Work,
 ): Promise<Built> {
   const hasStatistics = callerStatistics(open.choice, statistics).size > 0
-  const family = new Built(device, sizes ? { ...open, sizes: new Map(Object.entries(sizes)) } : open)
+  const family = new Built(
+    device,
+    sizes ? { ...open, sizes: new Map(Object.entries(sizes)) } : open,
+    null,
+    COMPILER,
+  )
   const released = (): void => family.release()
   // Runs measure these; until then, no schedule is preferred.
   if (![...open.choice.statistics.values()].some((s) => s.kind === 'fill_ratio' && s.live)) {
@@ -131,5 +137,5 @@ export async function buildDefault<K extends AnyKernel & AutoSchedulable<K>>(
     return { kernel: early.kernel, built: new Built(device, { kind: 'fixed', code: early.code }, selection) }
   }
   const schedules = { kind: 'automatic', base: kernel, source, deterministic, ...early } as const
-  return { kernel: early.kernel, built: new Built(device, schedules) }
+  return { kernel: early.kernel, built: new Built(device, schedules, null, COMPILER) }
 }

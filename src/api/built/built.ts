@@ -5,14 +5,14 @@ import type { Plan, PlanFamily } from '../../plan/schema.ts'
 import { writePlan } from '../../plan/write.ts'
 import type { Bound } from '../../run/bind/index.ts'
 import type { Compilation } from '../../run/compile/compile.ts'
-import type { Program, Sources } from '../../run/compile/compiled-program.ts'
+import type { Program, Sources } from '../../run/compile/program.ts'
 import type { UnorderedSum } from '../../run/verify/unordered-sums.ts'
 import type { Device } from '../../runtime/device.ts'
 import { DISPOSE } from '../../runtime/dispose.ts'
 import type { Tensor } from '../../storage/tensor.ts'
+import type { Compiler } from '../dispatch/compiler.ts'
 import type { SelectionInputs } from '../dispatch/device-facts.ts'
 import type { Selection } from '../dispatch/dispatch-conditions.ts'
-import { familyPlan } from '../dispatch/family-plan.ts'
 import { Runs } from '../dispatch/runs.ts'
 import { type Schedules, withRejected } from '../dispatch/schedules.ts'
 import { Selector } from '../dispatch/selector.ts'
@@ -45,8 +45,13 @@ export class Built extends Callable<
   readonly #family: Family
 
   /** @internal */
-  constructor(device: Device, schedules: Schedules, selection: Selection | null = null) {
-    const family = new Family(device, schedules)
+  constructor(
+    device: Device,
+    schedules: Schedules,
+    selection: Selection | null = null,
+    compiler: Compiler | null = null,
+  ) {
+    const family = new Family(device, schedules, compiler)
     super(family.source.name)
     this.device = device
     this.sources = family.sources
@@ -198,7 +203,8 @@ export class Built extends Callable<
    */
   get plan(): Plan | PlanFamily {
     const { schedules } = this.#family
-    return schedules.kind === 'dispatch' ? familyPlan(schedules, this.device) : writePlan(this.program.plan)
+    if (schedules.kind !== 'dispatch') return writePlan(this.program.plan)
+    return schedules.loaded ?? this.#family.compiler.familyPlan(schedules, this.device)
   }
 
   /** @internal */

@@ -4,7 +4,7 @@ import { type Coroutine, runSync } from '../../ast/work.ts'
 import type { Kernel1 } from '../../ir/coordinates/stage1.ts'
 import { type CheckedPlan, checkedPlan } from '../../plan/launch-plan.ts'
 import type { Bound } from '../../run/bind/index.ts'
-import { lanesOf, runOn } from '../../run/compile/compiled-program.ts'
+import { runOn } from '../../run/compile/program.ts'
 import type { Device } from '../../runtime/device.ts'
 import type { Selection } from '../dispatch/dispatch-conditions.ts'
 import type { AnyKernel } from '../dispatch/schedules.ts'
@@ -44,7 +44,7 @@ export const kernelOf = ({ schedule }: Candidate): Kernel1 =>
 export const planOf = ({ schedule, device }: Candidate): CheckedPlan =>
   schedule instanceof CompiledCode
     ? schedule.program.plan
-    : checkedPlan(runOn<AnyKernel>(schedule, device.kind).compilation.planFor(lanesOf(device)))
+    : checkedPlan(runOn<AnyKernel>(schedule, device.kind).compilation.planOn(device))
 
 /** Call of the schedule in the dispatch; empty without a dispatch. */
 export const textOf = ({ selection }: Candidate): string => selection?.text ?? ''

@@ -1,23 +1,17 @@
 /** The schedules of a compiled kernel on a device, compiled on first use. */
-import { resultOrError, SptError } from '../../ast/diagnostics/diagnostic.ts'
+import { invariant, resultOrError, SptError } from '../../ast/diagnostics/diagnostic.ts'
 import { appliedName } from '../../ast/print/message-text.ts'
 import { releaseAll, type Work } from '../../ast/work.ts'
 import type { Kernel1 } from '../../ir/coordinates/stage1.ts'
 import { getOrAddPromise } from '../../ir/memoize.ts'
-import type { Compilation } from '../../run/compile/compile.ts'
-import type { Sources } from '../../run/compile/compiled-program.ts'
+import type { Sources } from '../../run/compile/program.ts'
 import type { Device } from '../../runtime/device.ts'
+import type { Compiler } from '../dispatch/compiler.ts'
 import type { Selection } from '../dispatch/dispatch-conditions.ts'
-import { closedBranches, closedSchedule, MOST_PLANS } from '../dispatch/family-plan.ts'
 import type { AnyKernel, Schedules } from '../dispatch/schedules.ts'
-import { traceOf } from '../kernels/nests.ts'
 import { withPlace } from '../programs/error-sources.ts'
 import { type Candidate, candidateOf } from './candidates.ts'
-import { CompiledCode, compileSteps } from './code.ts'
-
-/** Key of the steps of a kernel. Kernels of different sizes often share them. */
-const keyOf = ({ compilation }: { readonly compilation: Compilation }): string =>
-  JSON.stringify(traceOf(compilation))
+import { CompiledCode } from './code.ts'
 
 export class Family {
   readonly schedules: Schedules
@@ -29,14 +23,28 @@ export class Family {
   /** Compiled schedules: of a dispatch by kernel, which `schedules.ts` caches; of the auto-scheduler by steps. */
   readonly #compiled = new Map<unknown, Promise<CompiledCode>>()
 
-  constructor(device: Device, schedules: Schedules) {
+  readonly #compiler: Compiler | null
+
+  /** `compiler`: `null` if all schedules are compiled. */
+  constructor(device: Device, schedules: Schedules, compiler: Compiler | null) {
     this.device = device
+    this.#compiler = compiler
     this.schedules = schedules
     const { code } = this
     if (code) this.codes.add(code)
     if (schedules.kind === 'automatic')
-      this.#compiled.set(keyOf(schedules.kernel), Promise.resolve(schedules.code))
+      this.#compiled.set(this.#keyOf(schedules.kernel), Promise.resolve(schedules.code))
     for (const loaded of this.#loaded) this.codes.add(loaded)
+  }
+
+  get compiler(): Compiler {
+    invariant(this.#compiler, 'a schedule that is not compiled')
+    return this.#compiler
+  }
+
+  /** Key of the steps of a kernel. Kernels of different sizes often share them. */
+  #keyOf({ compilation }: AnyKernel): string {
+    return JSON.stringify(this.compiler.traceOf(compilation))
   }
 
   /** Code that needs no data; `null` for a dispatch. */
@@ -89,7 +97,9 @@ export class Family {
     const { device } = this
     if (schedule instanceof CompiledCode) return { ...candidateOf(schedule, {}, label), selection, inputs }
     const compile = (other = device): Promise<CompiledCode> =>
-      other === device ? this.#compile(schedule, selection) : compileSteps<AnyKernel>(schedule, other)
+      other === device
+        ? this.#compile(schedule, selection)
+        : this.compiler.compileSteps<AnyKernel>(schedule, other)
     return { schedule, selection, label, device, inputs, compile }
   }
 
@@ -98,7 +108,8 @@ export class Family {
    * `schedule/…`, `device/compile` of any of them.
    */
   async compileAll(work?: Work): Promise<void> {
-    const { schedules } = this
+    const { schedules, compiler } = this
+    const { closedBranches, closedSchedule, MOST_PLANS } = compiler
     if (schedules.kind !== 'dispatch') return
     const branches = resultOrError(() => closedBranches(schedules, this.device))
     if (branches instanceof SptError) return
@@ -122,10 +133,10 @@ export class Family {
   ): Promise<CompiledCode> {
     return getOrAddPromise(
       this.#compiled,
-      selection?.schedule || selection?.alternatives ? kernel : keyOf(kernel),
+      selection?.schedule || selection?.alternatives ? kernel : this.#keyOf(kernel),
       async () => {
         try {
-          const code = await compileSteps<AnyKernel>(kernel, this.device, work)
+          const code = await this.compiler.compileSteps<AnyKernel>(kernel, this.device, work)
           this.codes.add(code)
           return code
         } catch (e) {

@@ -1,8 +1,8 @@
 /** Deterministic compilation: schedules whose floating-point sums have no fixed order are rejected. */
 import { failAs } from '../../ast/diagnostics/diagnostic.ts'
 import type { Compilation } from '../../run/compile/compile.ts'
-import { type Defaulted, lanesOf, runOn } from '../../run/compile/compiled-program.ts'
 import type { DeviceProperties } from '../../run/compile/device-limits.ts'
+import { type Defaulted, runOn } from '../../run/compile/program.ts'
 import { type UnorderedSum, unorderedSums } from '../../run/verify/unordered-sums.ts'
 import type { CompiledCode } from './code.ts'
 
@@ -14,7 +14,7 @@ export function sumsOf<K extends Defaulted<K> & { readonly compilation: Compilat
   const { kind } = device
   if (kind === 'cpu') return []
   const { compilation } = runOn<K>(kernel, kind)
-  return unorderedSums(compilation.loops, compilation.planFor(lanesOf(device)), kind)
+  return unorderedSums(compilation.loops, compilation.planOn(device), kind)
 }
 
 /** The first sum, and the number of others. */

@@ -1,12 +1,12 @@
 /** The branches of a dispatch that runs on the bound inputs may select, combined into a single plan. */
 import type { Var } from '../../ir/expressions/expr.ts'
 import { freeVars } from '../../ir/expressions/expr-tree.ts'
-import type { LaunchPlan } from '../../plan/launch-plan.ts'
 import type { Device } from '../../runtime/device.ts'
 import { CompiledCode } from '../built/code.ts'
-import { deviceChoice, liveRatios, type RunBranch } from './device-choice.ts'
+import { deviceChoice, type RunBranch } from './device-choice.ts'
 import { conjunction, type Lookup, openConditions, type Selection } from './dispatch-conditions.ts'
-import { type AnyKernel, automaticSelection, type Dispatch } from './schedules.ts'
+import { liveRatios } from './prepared-schedule.ts'
+import { type AnyKernel, type Dispatch, decidedByRuns } from './schedules.ts'
 
 interface Known {
   /** Values of sizes, device properties and statistics. */
@@ -45,28 +45,4 @@ export function combinedBranches(
   const kernel = deviceChoice(base, text, branches, liveRatios(choice), device)
   if (typeof kernel === 'string') return kernel
   return { kernel, selection: { ...decidedByRuns(alternatives, source), dispatch: text, span: choice.span } }
-}
-
-/** The selection of a plan in which each run selects. */
-function decidedByRuns(alternatives: readonly Selection[], source: Dispatch['source']): Selection {
-  const text = alternatives.map((s) => s.text).join(' or ')
-  return {
-    ...automaticSelection({ text, reason: 'each run decides on the device' }, source, []),
-    alternatives,
-  }
-}
-
-/** The selection with the alternatives of the plan, which a stored plan has as texts. */
-export function withAlternatives(
-  selection: Selection | null,
-  { branches, binding, schedule }: LaunchPlan,
-): Selection | null {
-  if (!branches || selection?.alternatives) return selection
-  const made = decidedByRuns(
-    branches.schedules.map(({ text, when }) =>
-      automaticSelection({ text, reason: when ?? 'otherwise' }, binding, []),
-    ),
-    binding,
-  )
-  return { ...made, dispatch: selection?.dispatch ?? schedule ?? made.dispatch }
 }

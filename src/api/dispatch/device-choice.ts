@@ -13,8 +13,9 @@ import type { Buffer, Kernel3, Launch } from '../../ir/statements/loops.ts'
 import { type Alternative, type Conditional, combineAlternatives } from '../../lower/launches/alternatives.ts'
 import type { LowerOptions } from '../../lower/passes.ts'
 import { Compilation } from '../../run/compile/compile.ts'
-import { lanesOf, runOn } from '../../run/compile/compiled-program.ts'
 import type { DeviceProperties } from '../../run/compile/device-limits.ts'
+import { lanesOf } from '../../run/compile/lowering-options.ts'
+import { runOn } from '../../run/compile/program.ts'
 import type { DeviceKind } from '../../runtime/device.ts'
 import { programOf } from '../../schedule/steps/language.ts'
 import { scheduleCandidates } from '../auto-schedule/schedule-candidates.ts'
@@ -28,7 +29,7 @@ import {
   type Naming,
   sizes,
 } from './decision-text.ts'
-import type { Branching, FillRatioStatistic } from './dispatch-conditions.ts'
+import type { FillRatioStatistic } from './dispatch-conditions.ts'
 import { determinesFillRatio } from './fill-ratio.ts'
 import type { LiveRatios } from './prepared-schedule.ts'
 import type { AnyKernel } from './schedules.ts'
@@ -39,12 +40,6 @@ export interface RunBranch {
   readonly conditions: readonly Expr[]
   readonly compilation: Compilation
 }
-
-/** Fill ratios of formats built at run time, by name. */
-export const liveRatios = ({ statistics }: Branching): LiveRatios =>
-  new Map(
-    [...statistics].flatMap(([name, s]) => (s.kind === 'fill_ratio' && s.live ? [[name, s] as const] : [])),
-  )
 
 /** Largest number of branches in a plan. */
 const MOST_BRANCHES = 6

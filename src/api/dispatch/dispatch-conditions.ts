@@ -10,14 +10,14 @@ import {
 } from '../../ast/diagnostics/diagnostic.ts'
 import type { RuleOrigin } from '../../ast/nodes/nodes.ts'
 import { appliedName } from '../../ast/print/message-text.ts'
-import { withoutDivisionByZero } from '../../elaborate/expressions/index-arithmetic.ts'
-import type { Choice, Condition, Coverage, Schedule, ScheduleCall, Statistic } from '../../elaborate/index.ts'
-import { coverageText, withNumbers } from '../../elaborate/index.ts'
+import { type Coverage, coverageText, withNumbers } from '../../elaborate/choices/fill-ratios.ts'
+import { withoutDivisionByZero } from '../../elaborate/expressions/division-by-zero.ts'
+import type { Choice, Condition, Schedule, ScheduleCall, Statistic } from '../../elaborate/index.ts'
 import { constant, type Expr, type Var, variable } from '../../ir/expressions/expr.ts'
 import { children, freeVars, rewriteExpr, withChildren } from '../../ir/expressions/expr-tree.ts'
 import type { Instance } from '../../ir/formats/format.ts'
 import { evaluateNode } from '../../ir/values/evaluate.ts'
-import { valuesOf } from '../../schedule/steps/function-calls.ts'
+import { valuesOf } from '../../schedule/steps/parameter-values.ts'
 
 /** A fill ratio in a family of plans. */
 export interface StoredFillRatio extends Pick<Coverage, 'kind' | 'tensor' | 'live'> {

@@ -9,12 +9,13 @@ import { printExpr1 } from '../../ir/print/print-stage1.ts'
 import { type FamilyStatistic, writeFamily } from '../../plan/family-codec.ts'
 import type { Plan, PlanFamily } from '../../plan/schema.ts'
 import { writePlan } from '../../plan/write.ts'
-import { planOn, runOn } from '../../run/compile/compiled-program.ts'
+import { planOn } from '../../run/compile/compiled-program.ts'
 import type { DeviceProperties } from '../../run/compile/device-limits.ts'
-import { valuesOf } from '../../schedule/steps/function-calls.ts'
+import { runOn } from '../../run/compile/program.ts'
+import { valuesOf } from '../../schedule/steps/parameter-values.ts'
 import { CompiledCode } from '../built/code.ts'
 import { sumsOf } from '../built/unordered-sums.ts'
-import { deviceChoice, liveRatios, type RunBranch } from './device-choice.ts'
+import { deviceChoice, type RunBranch } from './device-choice.ts'
 import { type DeviceFacts, deviceAnswer, type SelectionContext } from './device-facts.ts'
 import {
   type BranchCall,
@@ -24,6 +25,7 @@ import {
   reduced,
 } from './dispatch-conditions.ts'
 import { formatOf } from './fill-ratio.ts'
+import { liveRatios } from './prepared-schedule.ts'
 import { type AnyKernel, type Dispatch, scheduleOf } from './schedules.ts'
 
 /** Maximum number of plans of a family. */

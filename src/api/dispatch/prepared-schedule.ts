@@ -9,11 +9,16 @@ import { commandsMeasuring } from '../../run/execution/launch-commands.ts'
 import { overflow } from '../../run/execution/overflow-error.ts'
 import type { Command } from '../../runtime/device.ts'
 import type { CompiledCode } from '../built/code.ts'
-import type { FillRatioStatistic } from './dispatch-conditions.ts'
+import type { Branching, FillRatioStatistic } from './dispatch-conditions.ts'
 import { determinesFillRatio, fillRatio } from './fill-ratio.ts'
 
 /** Fill ratios of formats built at run time in conditions of a dispatch, by name. */
 export type LiveRatios = ReadonlyMap<string, FillRatioStatistic>
+
+export const liveRatios = ({ statistics }: Branching): LiveRatios =>
+  new Map(
+    [...statistics].flatMap(([name, s]) => (s.kind === 'fill_ratio' && s.live ? [[name, s] as const] : [])),
+  )
 
 interface Finding {
   readonly statistic: string

@@ -11,12 +11,12 @@ import type { Device } from '../../runtime/device.ts'
 import type { Tensor } from '../../storage/tensor.ts'
 import { bindCandidate, type Candidate, candidateOf, textOf } from '../built/candidates.ts'
 import type { CompiledCode } from '../built/code.ts'
-import { withAlternatives } from './combined-branches.ts'
 import type { Selection } from './dispatch-conditions.ts'
 import { equalRatios, givenFacts } from './facts.ts'
 import { type FillRatio, type RunSelection, SparsityReadback } from './last-run.ts'
 import { PreparedSchedule } from './prepared-schedule.ts'
 import { FROM_INPUTS, type Preparation, PreparedSchedules } from './prepared-schedules.ts'
+import { withAlternatives } from './schedules.ts'
 import type { Selector } from './selector.ts'
 
 export class Runs {

@@ -6,6 +6,8 @@ import type { Kernel1 } from '../../ir/coordinates/stage1.ts'
 import { getOrAdd } from '../../ir/memoize.ts'
 import type { Fact } from '../../ir/statements/loops.ts'
 import { brokenFact } from '../../plan/interpret.ts'
+import type { LaunchPlan } from '../../plan/launch-plan.ts'
+import type { PlanFamily } from '../../plan/schema.ts'
 import type { Compilation } from '../../run/compile/compile.ts'
 import type { AutoSchedulable } from '../auto-schedule/format-candidates.ts'
 import type { ScheduleCandidate } from '../auto-schedule/schedule-candidates.ts'
@@ -58,6 +60,8 @@ export interface Dispatch extends DispatchCall {
   readonly source: Kernel1
   /** The kernel to which the schedules of branches are applied, or compiled plans by schedule call. */
   readonly schedules: AnyKernel | ReadonlyMap<BranchCall, CompiledCode>
+  /** The family of plans, if it was loaded. */
+  readonly loaded?: PlanFamily
   /** Lists and sets that formats of the branches take. */
   readonly used: DeclaredInputs
   readonly deterministic?: boolean | undefined
@@ -96,6 +100,30 @@ export const automaticSelection = (
 /** The loop nests without a legal schedule, each with the reason. */
 export const plainTexts = (plain: ScheduleCandidate<unknown>['plain']): readonly string[] =>
   plain.map(({ nest, reason }) => `${nest} has no schedule: ${reason}`)
+
+/** The selection of a plan in which each run selects. */
+export function decidedByRuns(alternatives: readonly Selection[], source: Dispatch['source']): Selection {
+  const text = alternatives.map((s) => s.text).join(' or ')
+  return {
+    ...automaticSelection({ text, reason: 'each run decides on the device' }, source, []),
+    alternatives,
+  }
+}
+
+/** The selection with the alternatives of the plan, which a stored plan has as texts. */
+export function withAlternatives(
+  selection: Selection | null,
+  { branches, binding, schedule }: LaunchPlan,
+): Selection | null {
+  if (!branches || selection?.alternatives) return selection
+  const made = decidedByRuns(
+    branches.schedules.map(({ text, when }) =>
+      automaticSelection({ text, reason: when ?? 'otherwise' }, binding, []),
+    ),
+    binding,
+  )
+  return { ...made, dispatch: selection?.dispatch ?? schedule ?? made.dispatch }
+}
 
 /** The selection with the schedules that failed before; `null` for the auto-scheduler if none failed. */
 export function withRejected(

@@ -5,25 +5,18 @@ import { lazy } from '../../ast/lazy.ts'
 import { sparseTensors } from '../../run/bind/binding-names.ts'
 import { checkDimensions, givenParams } from '../../run/bind/sizes/bound-sizes.ts'
 import { DenseOnDevice, type Tensor } from '../../storage/tensor.ts'
-import { predictedTimes } from '../auto-schedule/predicted-times.ts'
-import { fastestCandidates, keepsDeclaredFormats } from '../auto-schedule/schedule-candidates.ts'
-import { PLAIN, plainReason } from '../auto-schedule/software-adapter-schedule.ts'
 import { type Candidate, candidateOf, kernelOf } from '../built/candidates.ts'
 import { CompiledCode } from '../built/code.ts'
 import type { Family } from '../built/schedule-family.ts'
-import { sumsOf, sumsText } from '../built/unordered-sums.ts'
 import { declaredOf, type RunInputs, valuesIn } from '../inputs/bound-inputs.ts'
 import { besideDeclared, type DeclaredInputs, formatInputsFor } from '../inputs/format-input-binding.ts'
 import { randomInputs } from '../inputs/random-inputs.ts'
-import { residentStructure } from '../resident/resident-binding.ts'
-import { combinedBranches } from './combined-branches.ts'
-import { liveRatios } from './device-choice.ts'
+import { residentStructure } from '../resident/resident-structure.ts'
 import { kindOf, modelFor, type SelectionInputs } from './device-facts.ts'
 import { type Decision, decide, type Selection } from './dispatch-conditions.ts'
-
 import { equalRatios, type Facts, lookupIn } from './facts.ts'
 import { inputFacts } from './input-facts.ts'
-import type { LiveRatios } from './prepared-schedule.ts'
+import { type LiveRatios, liveRatios } from './prepared-schedule.ts'
 import {
   type AnyKernel,
   type Automatic,
@@ -106,6 +99,7 @@ export class Selector {
 
   /** Candidates of the auto-scheduler; empty if none is legal. */
   #automatic({ base, source }: Automatic): readonly Candidate[] {
+    const { fastestCandidates, keepsDeclaredFormats } = this.#family.compiler
     const { tensors, params } = this.#facts().values
     const values = { tensors: { ...tensors, ...this.#structure }, params }
     const forms = fastestCandidates(base, this.#family.device, values)
@@ -152,7 +146,9 @@ export class Selector {
     const look = lookupIn([statistics], sizes)
     const selected = (one: Dispatch): Selected => this.#selectedIn(one, [])
     const isOpen = (name: string): boolean => this.live.has(name) && !statistics.isGiven(name)
-    const made = resultOrError(() => combinedBranches(dispatch, device, { look, isOpen, selected }))
+    const made = resultOrError(() =>
+      this.#family.compiler.combinedBranches(dispatch, device, { look, isOpen, selected }),
+    )
     if (made instanceof SptError || !made) return null
     if (typeof made === 'string') {
       this.#hostSelection = made
@@ -219,6 +215,7 @@ export class Selector {
     const { schedules, device } = this.#family
     if (schedules.kind === 'fixed' || !schedules.deterministic || schedule instanceof CompiledCode)
       return null
+    const { sumsOf, sumsText } = this.#family.compiler
     const sums = resultOrError(() => sumsOf<AnyKernel>(schedule, device))
     return sums instanceof SptError || sums.length === 0 ? null : sumsText(sums)
   }
@@ -273,6 +270,7 @@ export class Selector {
   /** Returns the base kernel, which runs as `parallel()`, if the rule for software adapters applies; otherwise null. */
   #withoutSchedule({ schedules: base, choice, text: dispatch, source }: Dispatch): Selected | null {
     if (!('compilation' in base)) return null
+    const { PLAIN, plainReason } = this.#family.compiler
     const reason = plainReason(this.#family.device, base, this.#facts().sizes.sizes, this.#sparse())
     if (reason === null) return null
     const selection = automaticSelection({ text: PLAIN, reason }, source, [])
@@ -281,12 +279,12 @@ export class Selector {
 
   /** Returns the schedule with the shortest predicted time; the first if there are no predictions. */
   #fastest(sparse: Readonly<Record<string, Tensor>>, legal: readonly Selected[]): Selected {
-    const { source, device } = this.#family
+    const { source, device, compiler } = this.#family
     const model = modelFor(device)!
     const kernels = legal.map((s) => s.schedule.compilation)
     const beside = besideDeclared(source, this.#inputs.tensors ?? {}, this.#used)
     const { sizes } = this.#facts().sizes
-    const times = predictedTimes(model, kindOf(device), source, sparse, sizes, kernels, beside)
+    const times = compiler.predictedTimes(model, kindOf(device), source, sparse, sizes, kernels, beside)
     const order = legal
       .map((s, k) => ({ ...s, milliseconds: times[k] ?? Number.POSITIVE_INFINITY }))
       .sort((a, b) => (a.milliseconds === b.milliseconds ? 0 : a.milliseconds - b.milliseconds))

@@ -2,7 +2,7 @@
 import { additionalArrays } from '../../ir/formats/format-tables.ts'
 import { reportTensor, type TensorReport } from '../../pictures/format-figures.ts'
 import type { PictureOptions } from '../../pictures/picture/index.ts'
-import type { Sources } from '../../run/compile/compiled-program.ts'
+import type { Sources } from '../../run/compile/program.ts'
 import { partsToCoords, type StoredPart, type StoredParts } from '../../storage/entries/stored-parts.ts'
 import { arraysOf, shapeOf } from '../../storage/storage.ts'
 import type { CoordTensor, StoredTensor } from '../../storage/tensor.ts'

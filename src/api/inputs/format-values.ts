@@ -8,7 +8,7 @@ import { type AnyFormat, formatOfOrder, type Instance } from '../../ir/formats/f
 import { getOrAdd } from '../../ir/memoize.ts'
 import type { TensorReport } from '../../pictures/format-figures.ts'
 import type { PictureOptions } from '../../pictures/picture/index.ts'
-import type { Sources } from '../../run/compile/compiled-program.ts'
+import type { Sources } from '../../run/compile/program.ts'
 import { checkOrder } from '../../storage/convert.ts'
 import { coordsOfDense } from '../../storage/entries/stored-coords.ts'
 import { convertTensor, type StoredParts } from '../../storage/entries/stored-parts.ts'

@@ -6,7 +6,7 @@ import {
 import { type SparsityAttributes, sparsityAttributes } from '../../analysis/sparsity/attributes.ts'
 import type { Kernel1 } from '../../ir/coordinates/stage1.ts'
 import type { Compilation } from '../../run/compile/compile.ts'
-import type { Sources } from '../../run/compile/compiled-program.ts'
+import type { Sources } from '../../run/compile/program.ts'
 import type { Device, DeviceKind } from '../../runtime/device.ts'
 import type { ScheduleCandidate } from '../auto-schedule/schedule-candidates.ts'
 import type { RunInputs } from '../inputs/bound-inputs.ts'

@@ -15,6 +15,7 @@ import { fastestCandidates, isUnscheduled, scheduleCandidates } from '../auto-sc
 import { type BuildOptions, buildKernel } from '../built/build.ts'
 import type { Built } from '../built/built.ts'
 import { Family } from '../built/schedule-family.ts'
+import { COMPILER } from '../dispatch/compiler.ts'
 import { kindOf, type SelectionContext } from '../dispatch/device-facts.ts'
 import { type DispatchCall, dispatchCall, type Selection } from '../dispatch/dispatch-conditions.ts'
 import type { Dispatch } from '../dispatch/schedules.ts'
@@ -219,7 +220,7 @@ export class Kernel extends SteppedKernel<Kernel> {
     const given = namedInputs('choose', inputs, others, ['resident', ...WORK_OPTIONS])
     const work = new Work(options)
     work.begin('select', `${this.name}.${open.text}`)
-    const selector = new Selector(new Family(on as Device, { ...open, deterministic }), given)
+    const selector = new Selector(new Family(on as Device, { ...open, deterministic }, COMPILER), given)
     const fetching = selector.fetch()
     if (fetching) await work.wait(fetching)
     const isDevice = typeof on !== 'string' && 'compile' in on

@@ -3,13 +3,14 @@ import { failWith } from '../../ast/diagnostics/diagnostic.ts'
 import { orList } from '../../ast/diagnostics/suggest.ts'
 import { expectFields, FLAG } from '../../ast/diagnostics/value-kinds.ts'
 import type { TextOptions } from '../../backends/target.ts'
-import { type ModuleText, TARGET_NAMES, TARGETS } from '../../backends/targets/index.ts'
+import { LANGUAGES, TARGET_NAMES } from '../../backends/target.ts'
+import type { ModuleText } from '../../backends/targets/index.ts'
 import type { Kernel1 } from '../../ir/coordinates/stage1.ts'
 import type { AnyFormat } from '../../ir/formats/format.ts'
 import { print1 } from '../../ir/print/print-stage1.ts'
 import { print2, print3 } from '../../ir/print/print-stage2.ts'
 import type { Compilation, StepOf } from '../../run/compile/compile.ts'
-import type { Sources } from '../../run/compile/compiled-program.ts'
+import type { Sources } from '../../run/compile/program.ts'
 import type { CoordStep } from '../../schedule/coordinates/steps.ts'
 import type { LoopHandle, LoopRef } from '../../schedule/names/kernel-names.ts'
 import { partsOf } from '../../schedule/names/parts.ts'
@@ -185,9 +186,9 @@ export abstract class SteppedKernel<K extends SteppedKernel<K>> extends Steps<K>
     expectFields('emit', options, { wide: FLAG })
     const { wide = false } = options
     expectArgument(TARGET_NAMES.includes(target), 'the target', target, TARGET_NAMES.join(', '))
-    if (wide && !TARGETS[target].wideIndices)
+    if (wide && !LANGUAGES[target].wideIndices)
       failWith('emit/index-width', `${target} has no 64-bit indices`, {
-        expected: orList(TARGET_NAMES.filter((t) => TARGETS[t].wideIndices)),
+        expected: orList(TARGET_NAMES.filter((t) => LANGUAGES[t].wideIndices)),
         hint: 'emit 32-bit indices, or choose another target',
       })
     return this.compilation.texts(target, wide ? { wide } : {})

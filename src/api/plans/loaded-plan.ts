@@ -10,7 +10,7 @@ import type { LaunchPlan } from '../../plan/launch-plan.ts'
 import { readPlan } from '../../plan/read.ts'
 import type { Plan, PlanFamily } from '../../plan/schema.ts'
 import { bindPlan, storedAxis } from '../../run/bind/bind-plan.ts'
-import { loadOn } from '../../run/compile/compiled-program.ts'
+import { loadOn } from '../../run/compile/program.ts'
 import type { Device } from '../../runtime/device.ts'
 import { Built } from '../built/built.ts'
 import { CompiledCode } from '../built/code.ts'
@@ -36,7 +36,8 @@ export async function loadPlan(
   if (!isFamily(plan)) return new Built(device, { kind: 'fixed', code: await codeOf(readPlan(plan)) })
   const family = readFamily(plan)
   await checkBinding(family.kernel, null)
-  return new Built(device, dispatchOf(family, await allOrNone(family.plans.map(codeOf))))
+  const dispatch = dispatchOf(family, await allOrNone(family.plans.map(codeOf)))
+  return new Built(device, { ...dispatch, loaded: structuredClone(plan) })
 }
 
 /**

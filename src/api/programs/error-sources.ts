@@ -5,7 +5,7 @@
 
 import { SptError, withSources } from '../../ast/diagnostics/diagnostic.ts'
 import type { Span } from '../../ast/diagnostics/span.ts'
-import type { Sources } from '../../run/compile/compiled-program.ts'
+import type { Sources } from '../../run/compile/program.ts'
 
 const UNCLONEABLE = Symbol(
   'sparsetile: what load and a kernel give stays in its thread; send the text of the program and kernel.toJSON(), and there `(await load(text)).kernel(name).replay(steps)`. It',

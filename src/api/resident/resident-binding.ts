@@ -1,19 +1,17 @@
 /** Binding of tensors that are resident in a kernel's formats, and of other inputs from the host. */
 import { byName } from '../../ast/by-name.ts'
 import { failAs, invariant, SptError } from '../../ast/diagnostics/diagnostic.ts'
-import type { LevelArray } from '../../ast/nodes/axis-kinds.ts'
 import { arraysOfLevel } from '../../columns/stored-level.ts'
 import { arrayName } from '../../ir/coordinates/axis.ts'
 import type { Kernel1 } from '../../ir/coordinates/stage1.ts'
 import { additionalArrays } from '../../ir/formats/format-tables.ts'
-import { getOrAddPromise } from '../../ir/memoize.ts'
 import type { Dtype } from '../../ir/values/dtype.ts'
 import { type Bound, bindInputs, type Inputs } from '../../run/bind/index.ts'
 import type { Residents } from '../../run/execution/external-memory.ts'
 import type { DeviceBuffer } from '../../runtime/device.ts'
-import type { Column, DevicePart, ResidentParts, ResidentTensor } from '../../storage/engines/device/index.ts'
+import type { DevicePart, ResidentParts } from '../../storage/engines/device/index.ts'
 import { checkNotFreed } from '../../storage/engines/device/index.ts'
-import { partsToCoords, type StoredPart } from '../../storage/entries/stored-parts.ts'
+import type { StoredPart } from '../../storage/entries/stored-parts.ts'
 import { arraysOf, shapeOf } from '../../storage/storage.ts'
 import type { CoordTensor, StoredTensor, Tensor, ValueArray } from '../../storage/tensor.ts'
 import { listTensor, newValues } from '../../storage/tensor.ts'
@@ -161,38 +159,4 @@ function notKnown(names: readonly string[], { diagnostics: [why] }: SptError): n
     expected: 'outputs over only the axes of a resident tensor, or over only dense axes',
     hint: 'read the values in storage order (executable.values), or bind the tensor from the host',
   })
-}
-
-/** Downloaded structures, once per tensor. */
-const known = new WeakMap<ResidentTensor, Promise<Tensor>>()
-
-/** Coordinates or index arrays without values; for a tensor in a format, the coordinates of its parts. */
-export function residentStructure(t: ResidentTensor): Promise<Tensor> {
-  return getOrAddPromise(known, t, () =>
-    t.kind === 'coords' ? coordinates(t) : t.kind === 'stored' ? arrays(t) : held(t),
-  )
-}
-
-const download = async (t: ResidentTensor, c: Column): Promise<Int32Array> =>
-  (await t.queue.download(c)) as Int32Array
-
-async function coordinates(t: Extract<ResidentTensor, { kind: 'coords' }>): Promise<Tensor> {
-  const { shape, dtype } = t
-  const coords: Int32Array[] = []
-  for (const c of t.coords) coords.push(await download(t, c))
-  return { kind: 'coords', shape, coords, values: null, dtype }
-}
-
-async function arrays(t: Extract<ResidentTensor, { kind: 'stored' }>): Promise<Tensor> {
-  const { shape, dtype } = t
-  const out: Record<string, { [A in LevelArray]?: Int32Array }> = {}
-  for (const [axis, level] of t.levels) {
-    out[axis] = {}
-    for (const [array, column] of arraysOfLevel(level)) out[axis][array] = await download(t, column)
-  }
-  return { kind: 'stored', shape, arrays: out, values: null, dtype }
-}
-
-async function held(t: ResidentParts): Promise<Tensor> {
-  return { ...partsToCoords(await t.download()), values: null }
 }

@@ -1,53 +1,14 @@
 /** The fill ratio of a tensor in a format, as a statistic for conditions: `fill_ratio(W, tiles(g, 64))`. */
-import type { Span } from '../../ast/diagnostics/diagnostic.ts'
 import type * as Ast from '../../ast/nodes/nodes.ts'
-import { appliedFormat, appliedName } from '../../ast/print/message-text.ts'
 import type { Kernel1 } from '../../ir/coordinates/stage1.ts'
-import { constant, type Expr } from '../../ir/expressions/expr.ts'
-import type { FormatParam, OrderedFormat } from '../../ir/formats/format.ts'
-import { printExpr1 } from '../../ir/print/print-stage1.ts'
+import type { Expr } from '../../ir/expressions/expr.ts'
+import type { FormatParam } from '../../ir/formats/format.ts'
 import { report } from '../diagnostics.ts'
 import { composeInPlace, singleUse } from '../formats/format-expressions.ts'
 import { type FindFormat, formatArguments, forOrder } from '../formats/format-uses.ts'
-import { EXPERIMENTAL } from '../instructions/target-requirements.ts'
 import { argumentOver, parameters } from '../schedules/schedule-params.ts'
-
-/**
- * A fill ratio: the number of slots for values that the format has for the tensor, padding included, divided by the
- * number of elements of the tensor (f64).
- */
-export interface Coverage {
-  readonly kind: 'fill_ratio'
-  readonly tensor: string
-  readonly format: OrderedFormat
-  /** The format's name in the text. */
-  readonly called: string
-  /** The arguments of the format: numbers over the parameters of the choice, or names of lists and sets. */
-  readonly args: readonly (Expr | string)[]
-  /** True if schedules of the choice build the format at run time: the ratio is unknown before the first run. */
-  readonly live?: boolean
-  /** The span of the tensor's name. */
-  readonly named: Span
-  readonly span: Span
-}
-
-/** The text of the statistic, which is its name in values and messages. */
-export const coverageText = (c: Coverage): string => `fill_ratio(${c.tensor}, ${formatText(c)})`
-
-/** The format with its arguments. */
-export const formatText = ({ format, called, args }: Coverage): string =>
-  appliedFormat(
-    called,
-    format.params,
-    args.map((a) => (typeof a === 'string' ? a : a.kind === 'const' ? String(a.value) : printExpr1(a))),
-  )
-
-export const withNumbers = (c: Coverage, value: (e: Expr) => number): Coverage => ({
-  ...c,
-  args: c.args.map((a) =>
-    typeof a === 'string' || a.kind === 'const' ? a : constant(value(a), a.dtype, a.span),
-  ),
-})
+import { EXPERIMENTAL, FEATURE_WORDS, FEATURES, featureText } from './device-features.ts'
+import type { Coverage } from './fill-ratios.ts'
 
 /** The names that arguments of formats may use in a condition. */
 export interface ArgumentNames {
@@ -103,31 +64,6 @@ function orderOf({ name, span }: Ast.Name, { name: own, buffers }: Kernel1): num
 
 // `has(…)` in choices: a feature of the device, in the syntax of the `needs` of instructions.
 
-type Argument = 'number' | 'type'
-
-/** Features of devices, with the kinds of their arguments. All features that `needs` may name are included. */
-const FEATURES: ReadonlyMap<string, readonly Argument[]> = new Map([
-  ['f16', []],
-  ['bf16', []],
-  ['f64', []],
-  ['subgroups', []],
-  ['timestamp_query', []],
-  ['async_copy', []],
-  ['clusters', []],
-  ['tensor_maps', []],
-  ['chromium_experimental_subgroup_matrix', []],
-  ['lanes', ['number']],
-  ['subgroup_size', ['number']],
-  ['subgroup_matrix', ['number', 'number', 'number', 'type', 'type']],
-])
-
-export const FEATURE_WORDS: readonly string[] = [...FEATURES.keys()]
-
-const TYPES: readonly string[] = ['f16', 'f32', 'f64', 'bf16', 'i8', 'u8', 'i32', 'u32']
-
-/** A feature as devices list it: `subgroup_matrix(16, 16, 16, f16, f32)`. */
-export const featureText: (name: string, args: readonly string[]) => string = appliedName
-
 export function featureOf(e: Ast.Call): string | null {
   const [feature] = e.args
   const written = feature?.kind === 'name' || feature?.kind === 'call' ? feature : null
@@ -158,6 +94,8 @@ export function featureOf(e: Ast.Call): string | null {
     ),
   })
 }
+
+const TYPES: readonly string[] = ['f16', 'f32', 'f64', 'bf16', 'i8', 'u8', 'i32', 'u32']
 
 function argumentOf(e: Ast.Expr): string | null {
   if (e.kind === 'number' && !e.float) return String(e.value)

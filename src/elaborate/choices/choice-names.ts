@@ -14,7 +14,8 @@ import type { Names } from '../expressions/expressions.ts'
 import { plain, type Typed } from '../expressions/type-conversion.ts'
 import type { FindFormat } from '../formats/format-uses.ts'
 import { type ScheduleParam, scheduleParams, wrongArgument } from '../schedules/schedule-params.ts'
-import { type ArgumentNames, type Coverage, coverageOf, coverageText, featureOf } from './choice-coverage.ts'
+import { type ArgumentNames, coverageOf, featureOf } from './choice-coverage.ts'
+import { type Coverage, coverageText } from './fill-ratios.ts'
 
 /**
  * Numeric properties of the device, with their types: the compute capability of a CUDA device (9.0; 0 for other

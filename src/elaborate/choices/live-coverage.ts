@@ -9,8 +9,8 @@ import type { Kernel1 } from '../../ir/coordinates/stage1.ts'
 import { formatOfOrder, type OrderedFormat } from '../../ir/formats/format.ts'
 import { report } from '../diagnostics.ts'
 import type { AppliedFormat, Choice, Schedule } from '../schedules/schedule-types.ts'
-import { type Coverage, coverageText, formatText } from './choice-coverage.ts'
 import type { Statistic } from './choice-names.ts'
+import { type Coverage, coverageText, formatText } from './fill-ratios.ts'
 
 /**
  * The statistics, with `live` for formats that one of the schedules builds at run time. Reports fill ratios of other

@@ -8,8 +8,8 @@ import { freeVars, rewriteExpr } from '../../ir/expressions/expr-tree.ts'
 import { printExpr1 } from '../../ir/print/print-stage1.ts'
 import { report } from '../diagnostics.ts'
 import type { Choice, Condition, ScheduleCall } from '../schedules/schedule-types.ts'
-import { type Coverage, coverageText } from './choice-coverage.ts'
 import type { ChoiceNames, Statistic } from './choice-names.ts'
+import { type Coverage, coverageText } from './fill-ratios.ts'
 import { isAlike } from './live-coverage.ts'
 
 /** The maximum number of branches of a choice, including those of the choices that it calls. */

@@ -1,13 +1,11 @@
 /** Index arithmetic: `ceildiv(a, b)` (a / b, rounded up to an integer), divisions by 0, control expressions. */
 import { isNonNegative, NATURAL } from '../../analysis/integers/interval.ts'
 import { rangesBy } from '../../analysis/integers/ranges.ts'
-import { failWith, type Span } from '../../ast/diagnostics/diagnostic.ts'
+import type { Span } from '../../ast/diagnostics/diagnostic.ts'
 import type * as Ast from '../../ast/nodes/nodes.ts'
 import { binary, cast, ceildiv, constant, coordinateIn, type Expr } from '../../ir/expressions/expr.ts'
 import { someExpr } from '../../ir/expressions/expr-tree.ts'
-import { exprPrinter, plainConstant } from '../../ir/print/print-expr.ts'
 import { isInt, isWord, join } from '../../ir/values/dtype.ts'
-import { exactOperationOr } from '../../ir/values/evaluate.ts'
 import { report } from '../diagnostics.ts'
 import { joinOperands, type Operand, plain, type Typed } from './type-conversion.ts'
 
@@ -51,20 +49,6 @@ export const divisionByZero = (span: Span): null =>
     message: 'an integer is divided by 0',
     expected: 'a divisor other than 0',
   })
-
-// Divisions by 0 in expressions that users write about their data: conditions of choices, values and
-// conditions of spaces.
-
-const text = exprPrinter(plainConstant)
-
-/** Operations of exact arithmetic, which never wrap around. @throws SptError `code` if one divides by 0 */
-export const withoutDivisionByZero = (code: 'choose/division' | 'space/division', span?: Span) =>
-  exactOperationOr((divisor) =>
-    failWith(code, 'this divides by 0 for the bound data', {
-      ...(span && { span }),
-      hint: `test the divisor first: \`${text(divisor)} != 0 and …\``,
-    }),
-  )
 
 // Control expressions: comparisons of quasi-affine expressions of coordinates and sizes. They are index arithmetic, which
 // does not wrap and is checked before a run (as in Exo; Ikarashi et al., PLDI 2022).

@@ -3,11 +3,9 @@ import { orList } from '../../ast/diagnostics/suggest.ts'
 import type * as Ast from '../../ast/nodes/nodes.ts'
 import type { DeclaredTexts } from '../../backends/target.ts'
 import { TARGET_NAMES, TARGETS, type TargetName } from '../../backends/targets/index.ts'
+import { EXPERIMENTAL } from '../choices/device-features.ts'
 import { report } from '../diagnostics.ts'
 import type { Values } from './instances.ts'
-
-/** Names of experimental extensions, which may change at any time. */
-export const EXPERIMENTAL = /^chromium_\w+$/
 
 export function targetNamed({ name, span }: Ast.Ident): TargetName | null {
   const known = TARGET_NAMES.find((t) => t === name)

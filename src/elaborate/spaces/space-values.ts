@@ -5,7 +5,7 @@ import type { Expr, Var } from '../../ir/expressions/expr.ts'
 import { someExpr } from '../../ir/expressions/expr-tree.ts'
 import { memoize } from '../../ir/memoize.ts'
 import { evaluateNode } from '../../ir/values/evaluate.ts'
-import { withoutDivisionByZero } from '../expressions/index-arithmetic.ts'
+import { withoutDivisionByZero } from '../expressions/division-by-zero.ts'
 import type { NumberDecision, Space, SpaceStep } from './space-types.ts'
 
 // Steps with open arguments in a space, and errors for values that a decision does not have.

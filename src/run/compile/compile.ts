@@ -30,6 +30,8 @@ import { apply, printTrace, type ScheduleState, start, undo } from '../../schedu
 import type { Step } from '../../schedule/steps/resolve.ts'
 import { type LoopStep, printStep } from '../../schedule/steps/step-data.ts'
 import { withParameters } from '../../schedule/steps/step-fields.ts'
+import type { DeviceProperties } from './device-limits.ts'
+import { lanesOf } from './lowering-options.ts'
 
 /** A point in a compilation at which an observer is called. */
 export interface CompilationStage {
@@ -178,6 +180,11 @@ export class Compilation {
   /** Returns the plan (Stage III: launches) for a target; lowered once per target. */
   planFor(options: LowerOptions): Kernel3 {
     return runSync(this.planningSteps(options))
+  }
+
+  /** Returns the plan for a device. */
+  planOn(device: DeviceProperties): Kernel3 {
+    return this.planFor(lanesOf(device))
   }
 
   /** `planFor`, with a step for each pass. */

@@ -1,7 +1,7 @@
 /** Memory of the caller that one binding uses twice. */
 import { failAs } from '../../ast/diagnostics/diagnostic.ts'
 import type { NativeRange } from '../../runtime/device.ts'
-import type { Program } from '../compile/compiled-program.ts'
+import type { Program } from '../compile/program.ts'
 import type { ResidentDense } from './external-memory.ts'
 
 /**

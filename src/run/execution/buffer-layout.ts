@@ -10,8 +10,8 @@ import type { PlanBuffer } from '../../plan/schema.ts'
 import type { Device, DeviceBuffer } from '../../runtime/device.ts'
 import { checkAlloc } from '../../runtime/device-checks.ts'
 import type { Bound } from '../bind/index.ts'
-import type { Program } from '../compile/compiled-program.ts'
 import { checkFacts, elementBytes, hasWideIndices } from '../compile/device-limits.ts'
+import type { Program } from '../compile/program.ts'
 import { checkRanges } from './index-ranges.ts'
 
 /** Location of a kernel's buffer in device memory; `at`: index of its first element. */

@@ -18,8 +18,8 @@ import { fromDevice, toDevice } from '../../runtime/webgpu/widened-elements.ts'
 import { newValues, type Tensor, type ValueArray } from '../../storage/tensor.ts'
 import type { Bound } from '../bind/index.ts'
 import { buffersOf, isAlone, readTensor } from '../bind/results/gather-results.ts'
-import type { Instead, Program } from '../compile/compiled-program.ts'
 import { elementBytes } from '../compile/device-limits.ts'
+import type { Instead, Program } from '../compile/program.ts'
 import { checkAliases } from './aliases.ts'
 import {
   type BufferLocation,

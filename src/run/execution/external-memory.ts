@@ -11,7 +11,7 @@ import { DenseOnDevice, type DenseTensor, type ValueArray } from '../../storage/
 import { callerTensor, isRowMajor } from '../bind/bind-plan.ts'
 import type { Bound } from '../bind/index.ts'
 import { extentsOf } from '../bind/sources/coordinate-sources.ts'
-import type { Program } from '../compile/compiled-program.ts'
+import type { Program } from '../compile/program.ts'
 import { Turns } from './call-queue.ts'
 
 /** Tensors that were on the device before. On the host, only their shapes are bound. */

@@ -8,8 +8,8 @@ import { type RangeCheck, WIDEST } from '../../analysis/integers/range-checks.ts
 import { failAs, failWith } from '../../ast/diagnostics/diagnostic.ts'
 import { brokenCheck, lengthOf } from '../../plan/interpret.ts'
 import type { CheckedPlan } from '../../plan/launch-plan.ts'
-import type { Program } from '../compile/compiled-program.ts'
 import { checkFacts } from '../compile/device-limits.ts'
+import type { Program } from '../compile/program.ts'
 
 /** Checks sizes, and returns the program with indices of sufficient width. Throws SptError `plan/…`, `run/requirement`,
  * `device/released-module`. */

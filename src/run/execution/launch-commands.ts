@@ -10,7 +10,7 @@ import type { PlanLaunch, PlanStep } from '../../plan/schema.ts'
 import type { ArgValue, Command, Device, DeviceBuffer, Graph, Outcome } from '../../runtime/device.ts'
 import { callerTensor, isRowMajor } from '../bind/bind-plan.ts'
 import type { Bound } from '../bind/index.ts'
-import type { Program } from '../compile/compiled-program.ts'
+import type { Program } from '../compile/program.ts'
 import { byteLength } from './buffer-layout.ts'
 
 /** Commands that run `count` times; with `flag`, as long as its element is not 0. */

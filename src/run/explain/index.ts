@@ -9,8 +9,8 @@ import type { Device, DeviceKind, LaunchCommand } from '../../runtime/device.ts'
 import { type Measurement, measure } from '../../runtime/measure.ts'
 import type { Bound } from '../bind/index.ts'
 import type { Compilation } from '../compile/compile.ts'
-import { lanesOf } from '../compile/compiled-program.ts'
-import { checkFacts, elementBytes, hasWideIndices, sharedBytesOf } from '../compile/device-limits.ts'
+import { checkFacts, elementBytes, hasWideIndices } from '../compile/device-limits.ts'
+import { sharedBytesOf } from '../compile/launch-limits.ts'
 import { elements, mostElements } from '../execution/buffer-layout.ts'
 import type { Executable } from '../execution/execute.ts'
 import { checkRanges } from '../execution/index-ranges.ts'
@@ -58,7 +58,7 @@ async function explained(
   const { program } = executable
   const { device } = program
   const bound = await executable.boundFromDevice()
-  const plan = compilation.planFor(lanesOf(device))
+  const plan = compilation.planOn(device)
   const model = stepsOf(compilation, plan, bound, device.kind, (b) => elementBytes(device, b))
   const launches = executable.launches
   const entries = program.plan.texts.flatMap((t) => t.entries)

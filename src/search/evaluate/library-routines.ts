@@ -6,6 +6,7 @@
 import { type KernelMatch, matchKernel } from '../../analysis/kernel-pattern.ts'
 import { Built } from '../../api/built/built.ts'
 import { CompiledCode } from '../../api/built/code.ts'
+import { compileCode } from '../../api/built/compile-code.ts'
 import { checkDevice } from '../../api/inputs/argument-checks.ts'
 import { expectKernel, type Kernel } from '../../api/kernels/kernel.ts'
 import { parseProgram } from '../../api/programs/program.ts'
@@ -17,8 +18,7 @@ import { evaluate } from '../../ir/values/evaluate.ts'
 import { type LaunchPlan, launchPlan } from '../../plan/launch-plan.ts'
 import type { Bound } from '../../run/bind/index.ts'
 import type { Compilation } from '../../run/compile/compile.ts'
-import type { Program, Sources } from '../../run/compile/compiled-program.ts'
-import { lanesOf } from '../../run/compile/compiled-program.ts'
+import type { Program, Sources } from '../../run/compile/program.ts'
 import { elements } from '../../run/execution/buffer-layout.ts'
 import type {
   Device,
@@ -49,7 +49,7 @@ function libraryProgram(
   of: MatchedRoutine,
   sources: Sources,
 ): Program {
-  const whole = compilation.planFor(lanesOf(device))
+  const whole = compilation.planOn(device)
   const buffers = whole.buffers.filter((b) => b.role !== 'local' && b.name !== whole.lostWrites?.buffer)
   const plan = launchPlan({
     kernel: compilation.kernel,
@@ -207,7 +207,8 @@ function routineOf(kernel: Kernel, device: Device, of: MatchedRoutine): LibraryR
     async compile() {
       const { compilation } = kernel
       const program = libraryProgram(device, compilation, of, kernel.sources)
-      return new Built(device, { kind: 'fixed', code: new CompiledCode(compilation, program) })
+      const recompile = (other: Device) => compileCode(compilation, other, kernel.sources)
+      return new Built(device, { kind: 'fixed', code: new CompiledCode(compilation, program, recompile) })
     },
   }
 }

@@ -6,7 +6,7 @@ import { failWith, resultOrError, SptError } from '../../ast/diagnostics/diagnos
 import { expectArgument } from '../../ast/diagnostics/expect-argument.ts'
 import { type ModelData, termsOfCompilation } from '../../cost-model/prediction.ts'
 import type { Terms } from '../../cost-model/terms.ts'
-import { runOn } from '../../run/compile/compiled-program.ts'
+import { runOn } from '../../run/compile/program.ts'
 import type { DeviceKind } from '../../runtime/device.ts'
 import type { EvaluateCandidates } from '../evaluate/evaluator.ts'
 import { modelInputs } from '../ranking/cost-model.ts'

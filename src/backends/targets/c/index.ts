@@ -16,11 +16,9 @@ import { SPELLINGS } from './spellings.ts'
 import { serialThreads } from './thread-loops.ts'
 
 export const C = {
-  device: null,
   scheduleDevice: 'cpu',
   parallel: true,
   grid: false,
-  wideIndices: true,
   extension: '.c',
   lowering: { promote: true },
   reusesShared: false,

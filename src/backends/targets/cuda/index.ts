@@ -23,11 +23,9 @@ import { insertWait, overlapsOf, rawStatement } from './programmatic-dependent-l
 import { SPELLINGS, WARP } from './spellings.ts'
 
 export const CUDA = {
-  device: 'cuda',
   scheduleDevice: 'cuda',
   parallel: true,
   grid: true,
-  wideIndices: true,
   extension: '.cu',
   lowering: { lanes: WARP },
   reusesShared: true,

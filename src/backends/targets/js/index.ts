@@ -14,11 +14,9 @@ import type { Target } from '../../target.ts'
 import { HELPERS, SPELLINGS, sharedArray } from './spellings.ts'
 
 export const JS = {
-  device: 'cpu',
   scheduleDevice: 'cpu',
   parallel: false,
   grid: false,
-  wideIndices: true,
   extension: '.js',
   // No engine keeps an element of a typed array in a register, so elements are promoted to variables.
   lowering: { promote: true },

@@ -170,11 +170,9 @@ const reserved = reservedWords(LANGUAGE, [wgsl(false), wgsl(true)], HELPERS, [
 ])
 
 export const WGSL = {
-  device: 'webgpu',
   scheduleDevice: 'webgpu',
   parallel: true,
   grid: true,
-  wideIndices: false,
   extension: '.wgsl',
   lowering: {},
   reusesShared: false,
