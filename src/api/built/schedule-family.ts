@@ -120,7 +120,7 @@ export class Family {
         const schedule = resultOrError(() => closedSchedule(schedules, this.device, own))
         // `fastest` skips illegal schedules.
         if (schedule instanceof SptError && calls.length === 1) throw schedule
-        if (schedule && !(schedule instanceof SptError) && !(schedule instanceof CompiledCode))
+        if (schedule && !(schedule instanceof SptError))
           await this.#compile(schedule, { schedule: own.call.schedule.name, span: own.call.span }, work)
       }
   }

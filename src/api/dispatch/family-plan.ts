@@ -2,7 +2,7 @@
  * Branches of a dispatch on a device: conditions without device properties and parameters, and schedules. Schedules that need no data are
  * compiled together, and written as a family of plans.
  */
-import { failWith } from '../../ast/diagnostics/diagnostic.ts'
+import { failWith, invariant } from '../../ast/diagnostics/diagnostic.ts'
 import type { Expr, Var } from '../../ir/expressions/expr.ts'
 import { freeVars } from '../../ir/expressions/expr-tree.ts'
 import { printExpr1 } from '../../ir/print/print-stage1.ts'
@@ -84,9 +84,10 @@ export function closedSchedule(
   dispatch: Dispatch,
   on: DeviceProperties,
   { call, args }: ClosedCall,
-): AnyKernel | CompiledCode | null {
+): AnyKernel | null {
   const schedule = scheduleOf(dispatch, call, [...valuesOf(call.schedule, args).values()])
-  if (!dispatch.deterministic || schedule instanceof CompiledCode) return schedule
+  invariant(!(schedule instanceof CompiledCode), 'loaded families are compiled')
+  if (!dispatch.deterministic) return schedule
   return sumsOf<AnyKernel>(schedule, on).length === 0 ? schedule : null
 }
 
@@ -117,7 +118,7 @@ function combinedPlan(
   const isLive = (e: Expr): boolean => [...freeVars(e)].every((name) => live.has(name))
   const branches = closed.flatMap(({ conditions, calls }): RunBranch[] => {
     const schedule = calls.length === 1 && !calls[0]!.open ? closedSchedule(dispatch, on, calls[0]!) : null
-    if (!schedule || schedule instanceof CompiledCode || !conditions.every(isLive)) return []
+    if (!schedule || !conditions.every(isLive)) return []
     return [{ text: calls[0]!.text, conditions, compilation: schedule.compilation }]
   })
   if (branches.length !== closed.length || !('compilation' in base)) return null
@@ -165,9 +166,7 @@ export function familyPlan(dispatch: Dispatch, on: DeviceProperties, given?: Dev
     statistics,
     branches: branches.map((b) => ({ when: b.when, schedule: b.text, plan: texts.indexOf(b.text) })),
     plans: [...schedules.values()].map((s) =>
-      s instanceof CompiledCode
-        ? s.program.plan
-        : planOn(on, runOn<AnyKernel>(s, on.kind).compilation, { sources: s.sources }),
+      planOn(on, runOn<AnyKernel>(s, on.kind).compilation, { sources: s.sources }),
     ),
   })
 }
