@@ -1,7 +1,7 @@
 /** Rewrite rules: both sides have one value, by an evaluator that shares nothing with the constructors. */
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { TRUNCATIONS } from '../../src/analysis/integers/division-rules.ts'
+import { REMAINDERS, TRUNCATIONS } from '../../src/analysis/integers/division-rules.ts'
 import { interval } from '../../src/analysis/integers/interval.ts'
 import { FILL_RULES } from '../../src/analysis/sparsity/fill-folding.ts'
 import { constant, type Expr, rewriter, type Var, variable } from '../../src/ir/expressions/expr.ts'
@@ -101,6 +101,15 @@ const TABLES = [
       return interval(value, value)
     },
     where: (_, { y }) => y !== 0,
+  }),
+  ...table('remainder', REMAINDERS, {
+    types: ['index'],
+    context: (of) => (e) => (e.kind === 'var' ? Math.abs(of[e.name as 'x' | 'y']) : 1),
+    // The rules are for sums that do not wrap.
+    where: (e, { x }) =>
+      e.kind === 'binary' &&
+      e.a.kind === 'binary' &&
+      [x, plain(e.a.b, new Map())].every((v) => Math.abs(v) < 2 ** 29),
   }),
 ]
 

@@ -1,6 +1,7 @@
 /** Rules for floored division and modulo of integers, under the ranges of the operands. */
-import type { Expr } from '../../ir/expressions/expr.ts'
+import { add, binary, constant, type Expr } from '../../ir/expressions/expr.ts'
 import type { Bindings, Rule } from '../../ir/expressions/patterns.ts'
+import { gcd } from './divisors.ts'
 import { type Interval, isIndex, isNonNegative } from './interval.ts'
 
 type Range = (e: Expr) => Interval
@@ -37,4 +38,25 @@ export const TRUNCATIONS: readonly Rule<Range>[] = [
     match: ['mod', 'x', 'y'],
     to: ['add', ['rem', 'x', 'y'], ['select', SIGNS_DIFFER, 'y', 0]],
   },
+]
+
+/** A divisor of an expression that does not wrap; undefined for others. */
+type DivisorOf = (e: Expr) => number | undefined
+
+const withoutRemainder: Rule<DivisorOf>['to'] = ({ x, c, d }, divisorOf, e) => {
+  if (e.kind !== 'binary' || d.value <= 0) return undefined
+  const g = gcd(divisorOf(e.a) === undefined ? 1 : divisorOf(x!)!, d.value)
+  const r = c.value - g * Math.floor(c.value / g)
+  if (r === 0) return undefined
+  const whole = binary(e.op, add(x!, constant(c.value - r, c.dtype)), d)
+  return e.op === 'mod' ? add(whole, constant(r, e.dtype)) : whole
+}
+
+/**
+ * If g divides x and d, and 0 <= r < g, then (x + q g + r) / d is (x + q g) / d, and (x + q g + r) mod d is
+ * (x + q g) mod d + r: addresses of swizzled tiles stay a common base plus constants.
+ */
+export const REMAINDERS: readonly Rule<DivisorOf>[] = [
+  { name: 'quotient without remainder', match: ['div', ['add', 'x', 'c'], 'd'], to: withoutRemainder },
+  { name: 'remainder without remainder', match: ['mod', ['add', 'x', 'c'], 'd'], to: withoutRemainder },
 ]
