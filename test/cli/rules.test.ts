@@ -31,7 +31,7 @@ test('a temporary between two calls gets the cheapest rule, whose text compiles'
 
 test('formats and schedules of the program keep their names', async () => {
   const path = folder.file('taken.spt', `${MODEL}\nschedule perceptron.rules {}\n`)
-  const { out } = await spt(['rules', path, ...OPTIONS, '--tile', 'i=16', '--tile', 'q=1', '--tile', 'p=16'])
+  const { out } = await spt(['rules', path, ...OPTIONS, '--tile', 'i=4', '--tile', 'q=1'])
   expect(out).toContain('schedule perceptron.rules_ { H as H_along_')
 })
 

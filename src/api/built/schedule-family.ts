@@ -6,6 +6,7 @@ import type { Kernel1 } from '../../ir/coordinates/stage1.ts'
 import { getOrAddPromise } from '../../ir/memoize.ts'
 import type { Sources } from '../../run/compile/program.ts'
 import type { Device } from '../../runtime/device.ts'
+import type { AutomaticRules } from '../dispatch/automatic-rules.ts'
 import type { Compiler } from '../dispatch/compiler.ts'
 import type { Selection } from '../dispatch/dispatch-conditions.ts'
 import type { AnyKernel, Schedules } from '../dispatch/schedules.ts'
@@ -17,6 +18,8 @@ export class Family {
   readonly schedules: Schedules
   /** Schedules selected so far, with all arguments; empty for the auto-scheduler. */
   readonly variants = new Set<string>()
+  /** Rules for run-time zeros that the auto-scheduler selected, by sizes. */
+  readonly rules = new Map<string, Promise<AutomaticRules | null>>()
   /** Schedules compiled so far. */
   readonly codes = new Set<CompiledCode>()
   readonly device: Device

@@ -1,12 +1,11 @@
 /** Functions that compile and compare schedules. `loadPlan` loads none of them: its schedules are compiled. */
-import { predictedTimes } from '../auto-schedule/predicted-times.ts'
 import { fastestCandidates, keepsDeclaredFormats } from '../auto-schedule/schedule-candidates.ts'
 import { PLAIN, plainReason } from '../auto-schedule/software-adapter-schedule.ts'
 import { compileSteps } from '../built/compile-code.ts'
-import { sumsOf, sumsText } from '../built/unordered-sums.ts'
 import { traceOf } from '../kernels/nests.ts'
 import { combinedBranches } from './combined-branches.ts'
 import { closedBranches, closedSchedule, familyPlan, MOST_PLANS } from './family-plan.ts'
+import { exclusionOf, fastestOf } from './schedule-comparison.ts'
 
 export const COMPILER = {
   MOST_PLANS,
@@ -15,13 +14,12 @@ export const COMPILER = {
   closedSchedule,
   combinedBranches,
   compileSteps,
+  exclusionOf,
   familyPlan,
   fastestCandidates,
+  fastestOf,
   keepsDeclaredFormats,
   plainReason,
-  predictedTimes,
-  sumsOf,
-  sumsText,
   traceOf,
 } as const
 

@@ -7,7 +7,7 @@ import { capacitiesOf, type RuntimeLists } from '../../ir/coordinates/runtime-li
 import type { Kernel1 } from '../../ir/coordinates/stage1.ts'
 import { type Expr, int, mul } from '../../ir/expressions/expr.ts'
 import { freeVars } from '../../ir/expressions/expr-tree.ts'
-import { getOrAdd } from '../../ir/memoize.ts'
+import { getOrAdd, memoize } from '../../ir/memoize.ts'
 import { printExpr1 } from '../../ir/print/print-stage1.ts'
 import type { Buffer, Kernel3, Launch } from '../../ir/statements/loops.ts'
 import { type Alternative, type Conditional, combineAlternatives } from '../../lower/launches/alternatives.ts'
@@ -61,7 +61,7 @@ export function deviceChoice(
     dispatch,
     kind,
     lowering,
-    branches.map((b) => [b.text, b.conditions.map((e) => printExpr1(e))]),
+    branches.map((b) => [numberOf(b.compilation), b.text, b.conditions.map((e) => printExpr1(e))]),
   ])
   return getOrAdd(
     getOrAdd(known, base.compilation, () => new Map()),
@@ -69,6 +69,10 @@ export function deviceChoice(
     () => combinedKernel(base, dispatch, branches, live, kind, lowering),
   )
 }
+
+let compilations = 0
+/** A number for each compilation: schedules of equal texts differ if they were made for other sizes. */
+const numberOf = memoize((_: Compilation) => ++compilations)
 
 /** Combined kernels by the kernel without steps. */
 const known = new WeakMap<Compilation, Map<string, AnyKernel | string>>()

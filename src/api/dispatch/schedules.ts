@@ -3,6 +3,7 @@ import { factText } from '../../analysis/integers/facts.ts'
 import { failAs } from '../../ast/diagnostics/diagnostic.ts'
 import { appliedName } from '../../ast/print/message-text.ts'
 import type { Kernel1 } from '../../ir/coordinates/stage1.ts'
+import type { AnyFormat } from '../../ir/formats/format.ts'
 import { getOrAdd } from '../../ir/memoize.ts'
 import type { Fact } from '../../ir/statements/loops.ts'
 import { brokenFact } from '../../plan/interpret.ts'
@@ -26,6 +27,7 @@ import {
 export interface AnyKernel extends AutoSchedulable<AnyKernel>, Pick<ErrorSources, 'sources'> {
   sequential(): AnyKernel
   schedule(name: string, ...args: (number | undefined)[]): AnyKernel
+  live(buffer: string, format: AnyFormat, options: { readonly inPlace: boolean }): AnyKernel
   /** A kernel with the steps of a compilation. */
   compiledAs(c: Compilation): AnyKernel
 }

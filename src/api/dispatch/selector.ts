@@ -2,6 +2,7 @@
 
 import { invariant, resultOrError, SptError } from '../../ast/diagnostics/diagnostic.ts'
 import { lazy } from '../../ast/lazy.ts'
+import { getOrAddPromise } from '../../ir/memoize.ts'
 import { sparseTensors } from '../../run/bind/binding-names.ts'
 import { checkDimensions, givenParams } from '../../run/bind/sizes/bound-sizes.ts'
 import { DenseOnDevice, type Tensor } from '../../storage/tensor.ts'
@@ -12,13 +13,14 @@ import { declaredOf, type RunInputs, valuesIn } from '../inputs/bound-inputs.ts'
 import { besideDeclared, type DeclaredInputs, formatInputsFor } from '../inputs/format-input-binding.ts'
 import { randomInputs } from '../inputs/random-inputs.ts'
 import { residentStructure } from '../resident/resident-structure.ts'
-import { kindOf, modelFor, type SelectionInputs } from './device-facts.ts'
+import type { AutomaticRules } from './automatic-rules.ts'
+import { modelFor, type SelectionInputs } from './device-facts.ts'
 import { type Decision, decide, type Selection } from './dispatch-conditions.ts'
 import { equalRatios, type Facts, lookupIn } from './facts.ts'
 import { inputFacts } from './input-facts.ts'
 import { type LiveRatios, liveRatios } from './prepared-schedule.ts'
+import type { Selected } from './schedule-comparison.ts'
 import {
-  type AnyKernel,
   type Automatic,
   automaticSelection,
   checkRequirements,
@@ -28,10 +30,6 @@ import {
 
 /** Label of the schedule without data. */
 const WITHOUT_DATA = 'the schedule without data'
-
-export interface Selected extends Pick<Candidate, 'schedule'> {
-  readonly selection: Selection
-}
 
 /** Selects schedules of a family for the inputs of one binding, by facts of three sources: sizes, statistics, and the last run. */
 export class Selector {
@@ -45,7 +43,9 @@ export class Selector {
   /** The inputs with random tensors, if these are generated for all schedules together. */
   #drawn: RunInputs | undefined
   /** Fill ratios that runs may measure, by name. */
-  readonly live: LiveRatios
+  live: LiveRatios
+  /** Rules for run-time zeros under the auto-scheduler. */
+  #rules: AutomaticRules | null = null
   /** Why the schedules are not one plan, so that the host selects; undefined before `onDevice`, and if it returned a plan. */
   #hostSelection: string | undefined
 
@@ -67,6 +67,7 @@ export class Selector {
   /** Downloads all data that the selection needs from a device; undefined if there are none. */
   fetch(): Promise<void> | undefined {
     const { schedules, source, device } = this.#family
+    if (schedules.kind === 'automatic' && !this.#given.resident) return this.#fetchRules(schedules)
     if (schedules.kind === 'fixed' || !this.#given.resident) return undefined
     const facts = this.#accepted(() => this.#facts())
     const own = Object.entries(declaredOf(source, this.#given.resident, this.#used))
@@ -79,6 +80,21 @@ export class Selector {
       for (const [name, t] of own)
         if (!branches || t.kind !== 'parts') this.#structure[name] = await residentStructure(t)
     })
+  }
+
+  /** Measures rules for run-time zeros on the first data of these sizes. */
+  async #fetchRules(schedules: Automatic): Promise<void> {
+    const { device, rules } = this.#family
+    const facts = device.isSoftware ? undefined : this.#accepted(() => this.#facts())
+    if (!facts || !this.isMeasuredFirst) return
+    const { values, inputs, sizes } = facts
+    const key = JSON.stringify([...sizes.sizes])
+    this.#rules = await getOrAddPromise(rules, key, async () => {
+      // Loaded on demand, to keep browser bundles small.
+      const { automaticRules } = await import('./automatic-rules.ts')
+      return automaticRules(schedules, device, inputs, sizes.sizes, values.tensors)
+    })
+    this.live = this.#rules?.live ?? this.live
   }
 
   /** The result of `work`. Undefined for an error of the auto-scheduler, whose schedule without data reports errors in the data. */
@@ -112,11 +128,15 @@ export class Selector {
     })
     const declared = ordered.find((f) => keepsDeclaredFormats(base, f))
     const best = new Set([ordered[0], declared].flatMap((f) => f ?? []))
-    return [...best].map((form) => {
+    const inputs = (): RunInputs => this.#facts().inputs
+    const ruled = declared ? this.#rules?.nextTo(declared) : null
+    const first = ruled && this.#family.candidate(ruled.kernel, ruled.selection, ruled.selection.text, inputs)
+    const others = [...best].map((form) => {
       const isNotable = rejected.length > 0 || form.plain.length > 0
       const selection = isNotable ? automaticSelection(form, source, rejected) : null
-      return this.#family.candidate(form.kernel, selection, form.text, () => this.#facts().inputs)
+      return this.#family.candidate(form.kernel, selection, form.text, inputs)
     })
+    return first ? [first, ...others] : others
   }
 
   /**
@@ -191,7 +211,10 @@ export class Selector {
       legal.push(selected)
     }
     // If none of the schedules is legal, report the error of the first.
-    return legal.length < 2 ? (legal[0] ?? selectedBy(decisions[0]!)) : this.#fastest(sparse, legal)
+    if (legal.length < 2) return legal[0] ?? selectedBy(decisions[0]!)
+    const { source } = this.#family
+    const beside = besideDeclared(source, this.#inputs.tensors ?? {}, this.#used)
+    return this.#family.compiler.fastestOf(this.#family, legal, { sparse, beside, sizes })
   }
 
   /** The decisions of the first branch with a schedule that is not excluded. */
@@ -210,14 +233,8 @@ export class Selector {
     }
   }
 
-  /** The reason for which `deterministic` excludes a schedule; `null` if its sums have a fixed order, or if lowering rejects it. */
   #exclusion(schedule: Candidate['schedule']): string | null {
-    const { schedules, device } = this.#family
-    if (schedules.kind === 'fixed' || !schedules.deterministic || schedule instanceof CompiledCode)
-      return null
-    const { sumsOf, sumsText } = this.#family.compiler
-    const sums = resultOrError(() => sumsOf<AnyKernel>(schedule, device))
-    return sums instanceof SptError || sums.length === 0 ? null : sumsText(sums)
+    return schedule instanceof CompiledCode ? null : this.#family.compiler.exclusionOf(schedule, this.#family)
   }
 
   /** True if another fill ratio may select another schedule, because a condition uses it. */
@@ -227,7 +244,7 @@ export class Selector {
 
   /** True if each run selects a schedule, whatever the fill ratios are; 0 stands for them here. */
   get isOpenAlways(): boolean {
-    if (this.live.size === 0) return false
+    if (this.live.size === 0 || this.#family.schedules.kind !== 'dispatch') return false
     const selected = resultOrError(() => this.#selected([equalRatios(this.live, 0)]))
     return !(selected instanceof SptError) && this.isOpen(selected.selection)
   }
@@ -275,25 +292,6 @@ export class Selector {
     if (reason === null) return null
     const selection = automaticSelection({ text: PLAIN, reason }, source, [])
     return { schedule: base, selection: { ...selection, dispatch, span: choice.span } }
-  }
-
-  /** Returns the schedule with the shortest predicted time; the first if there are no predictions. */
-  #fastest(sparse: Readonly<Record<string, Tensor>>, legal: readonly Selected[]): Selected {
-    const { source, device, compiler } = this.#family
-    const model = modelFor(device)!
-    const kernels = legal.map((s) => s.schedule.compilation)
-    const beside = besideDeclared(source, this.#inputs.tensors ?? {}, this.#used)
-    const { sizes } = this.#facts().sizes
-    const times = compiler.predictedTimes(model, kindOf(device), source, sparse, sizes, kernels, beside)
-    const order = legal
-      .map((s, k) => ({ ...s, milliseconds: times[k] ?? Number.POSITIVE_INFINITY }))
-      .sort((a, b) => (a.milliseconds === b.milliseconds ? 0 : a.milliseconds - b.milliseconds))
-    const { schedule, selection } = order[0]!
-    const predictions = order.flatMap(({ selection: { text }, milliseconds }) =>
-      Number.isFinite(milliseconds) ? [{ text, milliseconds }] : [],
-    )
-    const costModel = predictions.length > 0 ? model.chip : null
-    return { schedule, selection: { ...selection, predictions, costModel } }
   }
 
   /** Returns the sparse tensors that are bound. */

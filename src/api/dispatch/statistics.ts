@@ -30,7 +30,7 @@ import type { SizeFacts } from './size-facts.ts'
 type Wanted = ReadonlyMap<string, Statistic | FillRatioStatistic>
 
 /** Returns a bound tensor by coordinates. Throws SptError `bind/…`. */
-function elementsOf(
+export function elementsOf(
   kernel: Kernel1,
   name: string,
   tensor: Tensor,

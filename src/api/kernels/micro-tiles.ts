@@ -45,7 +45,7 @@ export interface MicroTileFormat {
 }
 
 interface Tried {
-  readonly source: Kernel1
+  readonly compilation: { readonly source: Kernel1 }
   readonly formats: ReadonlyMap<string, AnyFormat>
   live(buffer: string, format: AnyFormat, options: { readonly inPlace: boolean }): unknown
 }
@@ -53,9 +53,17 @@ interface Tried {
 const USUAL_EXTENT = 32
 const MOST = 65_536
 
-/** Returns the rules for dense inputs, and for temporaries with elements that depend on data to be zero, along the permutable dimensions of the whole kernel. Throws SptError `api/argument`. */
-export function microTiles(kernel: Tried, given: Readonly<Record<string, number>>): readonly MicroTile[] {
-  const { source } = kernel
+/**
+ * Returns the rules for dense inputs, and for temporaries with elements that depend on data to be zero, along the permutable dimensions of
+ * the whole kernel. `usual`: extent of the dense tile along axes that `given` omits. Throws SptError `api/argument`.
+ */
+export function microTiles(
+  kernel: Tried,
+  given: Readonly<Record<string, number>>,
+  usual = USUAL_EXTENT,
+  isWanted: (tensor: string) => boolean = () => true,
+): readonly MicroTile[] {
+  const { source } = kernel.compilation
   const { kernel: all, iterations } = permutableDimensions(source)
   const names = [...new Set(all.flatMap((d) => [...d.iterators, d.axis]))]
   expectArgument(isRecord(given), 'a dense tile', given, `extents by axis: { ${names[0] ?? 'i'}: 32 }`)
@@ -66,7 +74,7 @@ export function microTiles(kernel: Tried, given: Readonly<Record<string, number>
   }
   const extentOf = (d: PermutableDimension): number => {
     const name = [d.axis, ...d.iterators].find((n) => Object.hasOwn(given, n))
-    return name === undefined ? USUAL_EXTENT : given[name]!
+    return name === undefined ? usual : given[name]!
   }
   const own = (d: PermutableDimension) => (x: PermutableDimension) =>
     x.tensor === d.tensor && x.dimension === d.dimension
@@ -81,7 +89,7 @@ export function microTiles(kernel: Tried, given: Readonly<Record<string, number>
   const temporaries = dynamicTemporaries(source)
   return source.buffers.flatMap((b) => {
     const isDynamic = b.role === 'in' || temporaries.has(b.name)
-    if (!isDynamic || !b.axes.every((a) => isDenseRoot(axes.get(a)!))) return []
+    if (!isDynamic || !isWanted(b.name) || !b.axes.every((a) => isDenseRoot(axes.get(a)!))) return []
     const dims = all.filter((d) => d.tensor === b.name)
     const extents = dims.map(extentOf)
     return dims.flatMap((dimension, p) => {

@@ -1,51 +1,75 @@
 /** Selection of micro-tile rules (PIT) for tensors whose zeros are known at run time: by measured covered fractions. */
 import { writesOf } from '../../analysis/sparsity/writes.ts'
 import { resultOrError, SptError } from '../../ast/diagnostics/diagnostic.ts'
+import type { Buffer1, Kernel1 } from '../../ir/coordinates/stage1.ts'
 import { formatOfOrder } from '../../ir/formats/format.ts'
 import { extentsOf } from '../../run/bind/sources/coordinate-sources.ts'
-import type { Device } from '../../runtime/device.ts'
+import { Compilation } from '../../run/compile/compile.ts'
+import { Executable } from '../../run/execution/execute.ts'
+import type { Device, DeviceKind } from '../../runtime/device.ts'
+import type { Tensor } from '../../storage/tensor.ts'
 import { bindCandidate, candidateOf } from '../built/candidates.ts'
 import { compileSteps } from '../built/compile-code.ts'
-import { PreparedSchedule } from '../dispatch/prepared-schedule.ts'
+import type { FillRatioStatistic } from '../dispatch/dispatch-conditions.ts'
+import { storedFraction } from '../dispatch/fill-ratio.ts'
+import type { AnyKernel } from '../dispatch/schedules.ts'
+import { elementsOf } from '../dispatch/statistics.ts'
 import type { RunInputs } from '../inputs/bound-inputs.ts'
 import { instanceOf } from '../inputs/format-instances.ts'
-import type { Kernel } from './kernel.ts'
-import type { MicroTile, MicroTileFormat } from './micro-tiles.ts'
+import { type MicroTile, type MicroTileFormat, microTiles } from './micro-tiles.ts'
+
+/** Extents of the dense tiles that are compared by default. */
+const EXTENTS = [1, 8, 32]
+
+/**
+ * Time to load what the slots of a micro-tile share, relative to the work of one slot. Processors of GPUs wait longer for memory, so they
+ * need larger tiles.
+ */
+const SHARED_LOAD: Readonly<Record<DeviceKind, number>> = { cpu: 0.5, webgpu: 8, cuda: 8 }
+
+/** Time of a slot in micro-tiles of a size, relative to the dense kernel. At least 1. */
+const tileTime = (kind: DeviceKind, slots: number): number =>
+  (1 + SHARED_LOAD[kind] / Math.min(slots, 32)) / (1 + SHARED_LOAD[kind] / 32)
 
 /** A rule with a price on data. */
 export interface MeasuredRule {
   readonly tile: MicroTile & { readonly format: MicroTileFormat }
   /** Name of the format in schedules. */
   readonly name: string
-  /** Stored slots of covered tiles / dense size, measured on the device. In [0, 1]. */
+  /** Stored slots of covered tiles / dense size, with padding. */
   readonly covered: number
-  /** Executed statements that read the tensor with the rule, and index construction, relative to the dense kernel. */
+  /** Time of the slots in covered tiles, and of index construction, relative to the dense kernel (estimated). */
   readonly cost: number
   /** The largest share of covered tiles for which the rule is cheaper than the dense kernel. */
   readonly limit: number
 }
 
-export interface RuleSelection {
+export interface RuleSelection<K = AnyKernel> {
   readonly measured: readonly MeasuredRule[]
   /** At most one rule for each tensor, which can be applied together in this order. */
   readonly selected: readonly MeasuredRule[]
+  /** The kernel under the selected rules. */
+  readonly kernel: K
 }
 
 /**
  * Measures the rules of a kernel without steps on data, and selects the cheapest for each tensor.
- * @param tile - Extents of the dense tile by axis
+ * @param tile - Extents of the dense tile by axis; empty: rules of several extents are compared
+ * @param isWanted - Tensors whose rules are measured
  * @throws SptError `bind/…` for the data, `api/argument` for the tile
  */
-export async function selectRules(
-  kernel: Kernel,
+export async function selectRules<K extends AnyKernel>(
+  kernel: K,
   device: Device,
   inputs: RunInputs,
-  tile: Readonly<Record<string, number>>,
-): Promise<RuleSelection> {
-  const measured: MeasuredRule[] = []
-  for (const rule of kernel.inspect.microTiles(tile))
-    if (rule.format)
-      measured.push(await measuredRule(kernel, device, inputs, { ...rule, format: rule.format }))
+  tile: Readonly<Record<string, number>> = {},
+  isWanted?: (tensor: string) => boolean,
+): Promise<RuleSelection<K>> {
+  const rules = (Object.keys(tile).length > 0 ? [undefined] : EXTENTS)
+    .flatMap((extent) => microTiles(kernel, tile, extent, isWanted))
+    .flatMap((rule) => (rule.format ? [{ ...rule, format: rule.format }] : []))
+  const data = await valuesOf(kernel, device, inputs, new Set(rules.map((r) => r.dimension.tensor)))
+  const measured = rules.map((rule) => measuredRule(data, device.kind, rule))
   const selected: MeasuredRule[] = []
   let under = kernel
   for (const rule of measured.filter((r) => r.cost < 1).sort((a, b) => a.cost - b.cost)) {
@@ -53,64 +77,90 @@ export async function selectRules(
     if (selected.some((r) => r.tile.dimension.tensor === tensor)) continue
     const next = resultOrError(() => under.live(tensor, rule.tile.format.format, { inPlace: true }))
     if (next instanceof SptError) continue
-    under = next
+    under = next as K
     selected.push(rule)
   }
-  return { measured, selected }
+  return { measured, selected, kernel: under }
 }
 
-async function measuredRule(
-  kernel: Kernel,
+/** The fill ratio of a rule by its name in conditions. */
+export const ratioOf = ({
+  tile,
+  name,
+}: Pick<MeasuredRule, 'tile' | 'name'>): readonly [string, FillRatioStatistic] => {
+  const { tensor } = tile.dimension
+  const instance = instanceOf(formatOfOrder(tile.format.format, tile.extents.length), [])
+  return [`fill_ratio(${tensor}, ${name})`, { kind: 'fill_ratio', tensor, live: true, instance }]
+}
+
+interface Data {
+  /** The kernel with the temporaries as outputs. */
+  readonly kernel: Kernel1
+  readonly tensors: ReadonlyMap<string, Tensor>
+  readonly sizes: ReadonlyMap<string, number>
+}
+
+/** The values of inputs, and of temporaries after a run. */
+async function valuesOf(
+  base: AnyKernel,
   device: Device,
   inputs: RunInputs,
-  rule: MeasuredRule['tile'],
-): Promise<MeasuredRule> {
-  const { tensor } = rule.dimension
-  const { format, text, equalFormats } = rule.format
-  const code = await compileSteps<Kernel>(kernel.live(tensor, format, { inPlace: true }), device)
+  names: ReadonlySet<string>,
+): Promise<Data> {
+  const { source } = base.compilation
+  const isKept = (b: Buffer1): boolean => b.role === 'local' && names.has(b.name)
+  const buffers = source.buffers.map((b): Buffer1 => (isKept(b) ? { ...b, role: 'out' } : b))
+  const kernel = { ...source, buffers }
+  const code = await compileSteps<AnyKernel>(base.compiledAs(Compilation.of(kernel)), device)
   const bound = bindCandidate(candidateOf(code, inputs))
-  const live = new Map([
-    [
-      '',
-      {
-        kind: 'fill_ratio',
-        tensor,
-        live: true,
-        instance: instanceOf(formatOfOrder(format, rule.extents.length), []),
-      },
-    ],
-  ] as const)
-  const prepared = await PreparedSchedule.create({ live }, '', code, bound)
-  if (prepared.commands.length === 0) await prepared.executable.run()
-  const ratios = await (prepared.commands.length > 0 ? prepared.sample() : prepared.read())
-  prepared.executable.free()
+  const executable = await Executable.create(code.program, bound, { source: code.source })
+  if (source.buffers.some(isKept)) await executable.run()
+  const tensors = new Map<string, Tensor>()
+  for (const name of names) tensors.set(name, await executable.read(name))
+  executable.free()
   code.release()
-  const covered = ratios.get('')!
-  const { source } = kernel
-  const extents = extentsOf(source, bound.params)
+  return { kernel, tensors, sizes: bound.params }
+}
+
+function measuredRule(
+  { kernel: source, tensors, sizes }: Data,
+  kind: DeviceKind,
+  tile: MeasuredRule['tile'],
+): MeasuredRule {
+  const { tensor } = tile.dimension
+  const { text, equalFormats } = tile.format
+  const name = equalFormats[0] ?? text.split(' ')[1]!
+  const values = tensors.get(tensor)!
+  const [, ratio] = ratioOf({ tile, name })
+  const covered = storedFraction(ratio, values, () => elementsOf(source, tensor, values, sizes), {})
+  const extents = extentsOf(source, sizes)
   const size = (axes: readonly string[]): number => axes.reduce((n, a) => n * (extents.get(a) ?? 1), 1)
   const work = writesOf(source)
     .filter((w) => w.loads.some((l) => l.buffer === tensor))
     .reduce((n, w) => n + size(w.iterations.flatMap((it) => it.iters.map((x) => x.axis))), 0)
   const index = size(source.buffers.find((b) => b.name === tensor)!.axes) / work
-  return {
-    tile: rule,
-    name: equalFormats[0] ?? text.split(' ')[1]!,
-    covered,
-    cost: covered + index,
-    limit: 1 - index,
-  }
+  const slot = tileTime(
+    kind,
+    tile.extents.reduce((a, b) => a * b),
+  )
+  return { tile, name, covered, cost: covered * slot + index, limit: (1 - index) / slot }
 }
 
 /** The selection as declarations: formats, the schedule of the rules, and a dispatch between the rules and the dense kernel. */
-export function rulesText(kernel: Kernel, { selected }: RuleSelection): string {
+export function rulesText(
+  kernel: {
+    readonly name: string
+    readonly schedules: readonly string[]
+    readonly dispatches: readonly string[]
+  },
+  { selected }: Pick<RuleSelection, 'selected'>,
+): string {
   const taken = new Set([...kernel.schedules, ...kernel.dispatches])
   const fresh = (name: string): string => (taken.has(name) ? fresh(`${name}_`) : name)
   const [rules, dense, choice] = [fresh('rules'), fresh('dense'), fresh('by_rules')].map(
     (s) => `${kernel.name}.${s}`,
   )
-  const ratio = (r: MeasuredRule): string =>
-    `fill_ratio(${r.tile.dimension.tensor}, ${r.name}) < ${Math.max(0.01, r.limit).toFixed(2)}`
+  const ratio = (r: MeasuredRule): string => `${ratioOf(r)[0]} < ${Math.max(0.01, r.limit).toFixed(2)}`
   const steps = selected.map((r) => `${r.tile.dimension.tensor} as ${r.name} live in place`)
   const block =
     steps.length === 1
