@@ -35,7 +35,7 @@ export const withCopies = (
     if ([...buffers, ...params].some((b) => b.name === x.name)) return x
     const copies = buffers.filter(
       ({ name, role }) =>
-        role !== 'local' && name.startsWith(x.name) && /^(_\d+)+$/.test(name.slice(x.name.length)),
+        role !== 'local' && name.startsWith(x.name) && /^(_[1-9]\d*)+$/.test(name.slice(x.name.length)),
     )
     return copies.length === 0 ? x : copies.map(({ name }) => ({ ...x, name }))
   })

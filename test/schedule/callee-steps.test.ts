@@ -154,3 +154,25 @@ test('the loops of a call are those of its loop nests', () => {
     ),
   ).toEqual(['schedule/unknown-loop', 'no loop nest of the call aggregate has a loop o'])
 })
+
+test('formats with other arguments are not taken for one format, and a replaced loop of a loop nest is named', () => {
+  const text = `${PROGRAM}
+    format wide(w: size) over (i, j) {
+      axis io = dense_fixed(i)
+      axis jo = sparse_fixed(io, j, w)
+      map (i, j) -> (i, j)
+      inverse (io, jo) -> (io, jo)
+    }
+    schedule aggregate.wide(w) { A as wide(w) }
+    schedule project.tiled { split multiply.i by 4 }`
+  const traced = (steps: string) =>
+    parseProgram(`${text} schedule layers.s { ${steps} }`).kernel('layers').schedule('s').trace
+  const stored = (w: number, l: number) => `use aggregate.wide(${w}) at layer[${l}].aggregate`
+  expect(traced(`${stored(4, 1)}; ${stored(4, 2)}`)).toEqual(['A as wide(4)'])
+  expect(traced(`${stored(4, 1)}; ${stored(5, 2)}`)).toEqual(['A as wide(4)', 'A as wide(5)'])
+  const tiled = 'use project.tiled at layer[1].project'
+  expect(diagnosticOf(() => traced(`${tiled}; ${tiled}`))).toMatchObject({
+    code: 'schedule/consumed-loop',
+    message: expect.stringContaining('i was split into io, ii by step 1'),
+  })
+})

@@ -15,7 +15,7 @@ import { type Coverage, coverageText, formatText } from './fill-ratios.ts'
 /**
  * The statistics, with `live` for formats that one of the schedules builds at run time. Reports fill ratios of other
  * dense tensors that the kernel computes, which are unknown, and warns of those that are computed once, where schedules
- * build other formats of the tensor at run time.
+ * build other formats at run time.
  */
 export function knownStatistics(
   statistics: ReadonlyMap<string, Statistic>,
@@ -23,8 +23,9 @@ export function knownStatistics(
   { axes, buffers }: Kernel1,
 ): Pick<Choice, 'statistics' | 'warnings'> {
   const byName = new Map(axes.map((a) => [a.name, a]))
+  const isDense = (b: Kernel1['buffers'][number]): boolean => b.axes.every((a) => isDenseChain(byName, a))
   const isBound = (b: Kernel1['buffers'][number]): boolean =>
-    b.role === 'in' || b.role === 'inout' || b.axes.some((a) => !isDenseChain(byName, a))
+    b.role === 'in' || b.role === 'inout' || !isDense(b)
   const found = schedules.flatMap(liveFormats)
   const isLive = (c: Coverage): boolean =>
     found.some(
@@ -44,7 +45,7 @@ export function knownStatistics(
           `a dispatch to a schedule with ${s.tensor} as ${formatText(s)} live in place`,
         ].join(', '),
       })
-    else if (found.some(([{ buffer }]) => buffer.name === s.tensor))
+    else if (found.length > 0 && isDense(buffers.find((b) => b.name === s.tensor)!))
       warnings.push({
         code: 'check/bound-fill-ratio',
         severity: 'warning',

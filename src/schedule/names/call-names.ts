@@ -82,7 +82,7 @@ export function callNames(call: ExpandedCall, now: () => Now): Names {
     return qualified(name)
   }
   const inNest = (nest: string, loop: string): string =>
-    `${nest}.${nestsOf(now(), loop).includes(nest) ? loop : ofAxis(loop)}`
+    `${nest}.${[true, false].some((isNow) => nestsOf(now(), loop, isNow).includes(nest)) ? loop : ofAxis(loop)}`
   const iterator = (name: string): string => call.iterators.get(name) ?? name
   const member = (name: string, names: ReadonlyMap<string, string>, isKnown: () => boolean): string => {
     const prefixed = `${call.prefix}_${name}`

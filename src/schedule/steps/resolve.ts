@@ -224,7 +224,9 @@ function converted(step: Ast.Step, env: Env, progress: Progress): Step[] {
             ? arithmetic(a, env, true)
             : integer(a, env),
       )
-      const text = printStep({ ...step, buffer: { ...step.buffer, name: buffer } })
+      const size = room && roomOf(room.positions, env)
+      // The numbers of two calls may differ under one text.
+      const text = `${printStep({ ...step, buffer: { ...step.buffer, name: buffer } })} ${JSON.stringify([values, size])}`
       const before = progress.stored?.get(text)
       if (before && before !== progress.newNames) return []
       progress.stored?.set(text, progress.newNames)
@@ -239,7 +241,7 @@ function converted(step: Ast.Step, env: Env, progress: Progress): Step[] {
             ...(step.live
               ? { live: step.live.inPlace ? ('live in place' as const) : ('live' as const) }
               : {}),
-            ...(room ? { [room.inAll ? 'total' : 'capacity']: roomOf(room.positions, env) } : {}),
+            ...(room ? { [room.inAll ? 'total' : 'capacity']: size } : {}),
             ...(step.carried.length ? { for: step.carried.map((it) => names.nest(it)) } : {}),
             span,
           },
