@@ -8,12 +8,13 @@ import type { Buffer1, Kernel1, Stmt1 } from '../ir/coordinates/stage1.ts'
 import { writersIn } from '../ir/coordinates/stage1-tree.ts'
 import { constant, type Expr, type Load } from '../ir/expressions/expr.ts'
 import { isFloat } from '../ir/values/dtype.ts'
-import { UNDECIDED } from './error.ts'
+import { type Bounds, UNDECIDED } from './error.ts'
 import { compileBody, type Restriction } from './evaluation/compile-statements.ts'
 import type { OnReduce } from './tensors/cells.ts'
 import type { RefInputs, RefOptions, RefOutputs, RefResult, RefSample } from './tensors/inputs-and-results.ts'
 import { bindInputs, type ReferenceState } from './tensors/place-tensors.ts'
 import { resultOf } from './tensors/reference-buffers.ts'
+import { setElement } from './updates.ts'
 
 export type { OnReduce } from './tensors/cells.ts'
 export type {
@@ -137,7 +138,13 @@ function initialise(kernel: Kernel1, bound: ReferenceState): void {
       isFloat(b.dtype) && summed.has(b.name)
         ? { magnitude: new Float64Array(n), terms: new Float64Array(n), fractional: new Uint8Array(n) }
         : null
-    t.bounds = { error: t.bounds?.error ?? new Float64Array(n), sums }
+    const bounds: Bounds = { error: t.bounds?.error ?? new Float64Array(n), sums }
+    t.bounds = bounds
+    // Initial values are operands of the sums, too.
+    if (sums)
+      t.data.forEach((v, a) => {
+        if (v !== 0) setElement(bounds, a, v, bounds.error[a]!)
+      })
   }
 }
 

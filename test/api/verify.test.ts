@@ -68,6 +68,20 @@ const HELD: readonly (readonly [string, string, RunInputs])[] = [
     { params, tensors: { X } },
   ],
   [
+    'integers added to a bound fraction',
+    'buffer X: f32[j] in buffer Y: f32[i] inout iterate a [j, i] as RS { Y[i] += X[j] }',
+    {
+      params,
+      tensors: {
+        X: dense(
+          [n],
+          Array.from({ length: n }, (_, k) => (k % 2 ? -103 : 103)),
+        ),
+        Y: dense([m], Array(m).fill(0.1), 'f32'),
+      },
+    },
+  ],
+  [
     'a condition at a tie',
     'buffer X: f32[i] in buffer Y: i32[i] out iterate a [i] as S { if (X[i] * 0.1 * 10.0 >= X[i]) { Y[i] = 1 } else { Y[i] = i32(floor(X[i] * 0.1 * 10.0)) } }',
     {
