@@ -558,13 +558,19 @@ const useGroup = (length: number): Arb<ast.UseArgument> => {
   )
   return items.map((list) => ({ kind: 'group', items: list, span }))
 }
+/** Arguments by place come before those by name. */
+const namedArgsOf = <V>(value: Arb<V>): Arb<ast.NamedArg<V>[]> =>
+  fc
+    .tuple(fc.array(value, { maxLength: 2 }), fc.array(fc.tuple(ident, value), { maxLength: 2 }))
+    .map(([place, named]) => [
+      ...place.map((value) => ({ name: null, value, span })),
+      ...named.map(([name, value]) => ({ name, value, span })),
+    ])
 /** A call of a schedule or a schedule function. */
 const useCall = fc.integer({ min: 2, max: 3 }).chain((length) =>
   fc.record({
     schedule: ident,
-    args: fc.array(fc.oneof<Arb<ast.UseArgument>[]>(expr, field, rarely(useGroup(length), zero)), {
-      maxLength: 3,
-    }),
+    args: namedArgsOf(fc.oneof<Arb<ast.UseArgument>[]>(expr, field, rarely(useGroup(length), zero))),
     results: rarely(idents(1), []),
   }),
 )
@@ -659,13 +665,7 @@ const scheduleFunction: Arb<ast.ScheduleFunction> = fc
 
 // Choices ------------------------------------------------------------------------------------------------------
 
-/** Arguments by place come before those by name. */
-const namedArgs: Arb<ast.NamedArg[]> = fc
-  .tuple(fc.array(expr, { maxLength: 2 }), fc.array(fc.tuple(ident, expr), { maxLength: 2 }))
-  .map(([place, named]) => [
-    ...place.map((value) => ({ name: null, value, span })),
-    ...named.map(([name, value]) => ({ name, value, span })),
-  ])
+const namedArgs: Arb<ast.NamedArg[]> = namedArgsOf(expr)
 const scheduleCall: Arb<ast.ScheduleCall> = fc
   .record({ schedule: ident, args: namedArgs })
   .map((c) => ({ ...c, span }))

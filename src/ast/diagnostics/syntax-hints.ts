@@ -189,7 +189,7 @@ const HINTS: readonly Hint[] = [
     text: 'reducers are `+ * min max and or` and monoids; to subtract, reduce the negated value: `C[i] += -x`',
   },
   {
-    when: (p) => p.found === '=' && /\b(use|as|part)\s+[\w.]+\s*\([^()]*\b\w+\s*$/.test(p.before),
+    when: (p) => p.found === '=' && /\b(as|part)\s+[\w.]+\s*\([^()]*\b\w+\s*$/.test(p.before),
     text: 'arguments are given in the order of the parameters, without their names: `(3)`',
   },
   {

@@ -75,9 +75,9 @@ interface Binary extends Node {
   readonly b: Expr
 }
 /** `value`, by position, or `name = value`; named arguments come last. */
-export interface NamedArg extends Node {
+export interface NamedArg<V = Expr> extends Node {
   readonly name: Ident | null
-  readonly value: Expr
+  readonly value: V
 }
 /** `d...`: all elements of a list. Only in calls and maps of formats. */
 export interface Spread extends Node {

@@ -129,7 +129,7 @@ export interface UseStep extends Item {
   readonly at?: Ident
   readonly schedule: Ident
   /** A loop is a name or a field. */
-  readonly args: readonly UseArgument[]
+  readonly args: readonly NamedArg<UseArgument>[]
   /** Names of the results; empty if they are not named. */
   readonly results: readonly Ident[]
 }
@@ -257,7 +257,7 @@ export interface UseAlternatives extends Item {
 }
 export interface UseOption extends Node {
   readonly schedule: Ident
-  readonly args: readonly UseArgument[]
+  readonly args: readonly NamedArg<UseArgument>[]
   readonly results: readonly Ident[]
   readonly where: Expr | null
 }

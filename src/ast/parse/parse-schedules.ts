@@ -57,19 +57,21 @@ export const schedules: Actions = {
   StepMerge: part<ast.MergePartsStep>('merge_parts', '', '', '', 'buffer'),
   StepUse(_, callee, schedule, args, results, call): ast.UseStep {
     const [kernel, at] = [callee, call].map((n) => get<ast.Ident | null>(n))
-    const use = { schedule: get<ast.Ident>(schedule), args: getList<ast.UseArgument>(args) }
+    const use = { schedule: get<ast.Ident>(schedule), args: getList<ast.NamedArg<ast.UseArgument>>(args) }
     const of = { ...(kernel && { kernel }), ...(at && { at }) }
     return { kind: 'use', ...use, results: getList(results), ...of, span: spanOf(this) }
   },
-  UseArgs: (_, args, _close) => checkGroups(get<ast.UseArgument[]>(args)),
-  UseArg_nests(nests, _, name): ast.UseArgument {
+  UseArgs: (_, args, _close) => checkGroups(checkOrder(get<ast.NamedArg<ast.UseArgument>[]>(args))),
+  UseArg_named: part<ast.NamedArg>(null, 'name', '', 'value'),
+  UseArg_place: part<ast.NamedArg>({ name: null }, 'value'),
+  UseValue_nests(nests, _, name): ast.UseArgument {
     const field = get<ast.Ident>(name)
     const items = get<ast.Ident[]>(nests).map((object): ast.Field => {
       return { kind: 'field', object, field, span: between(object.span, field.span) }
     })
     return { kind: 'group', items, span: spanOf(this) }
   },
-  UseArg_loops(loops): ast.UseArgument {
+  UseValue_loops(loops): ast.UseArgument {
     const items = get<ast.LoopRef[]>(loops).map(({ nest, name, span }): ast.Expr => {
       return nest
         ? { kind: 'field', object: nest, field: name, span }
@@ -77,7 +79,7 @@ export const schedules: Actions = {
     })
     return { kind: 'group', items, span: spanOf(this) }
   },
-  UseArg_member(label, loop): ast.UseArgument {
+  UseValue_member(label, loop): ast.UseArgument {
     const { nest, name, span } = get<ast.LoopRef>(loop)
     const owner = `${label.sourceString}${(nest ?? name).name}`
     const own: ast.Name = { kind: 'name', name: owner, span: between(spanOf(label), (nest ?? name).span) }
@@ -159,6 +161,19 @@ export const spaces: Actions = {
   StepGroup: line<ast.StepGroup>(null, '{steps}', 'where'),
 }
 
+/** Returns the arguments: those with names come last. @throws SptError `parse/argument-order` */
+function checkOrder<V>(args: readonly ast.NamedArg<V>[]): readonly ast.NamedArg<V>[] {
+  const firstNamed = args.findIndex((a) => a.name !== null)
+  const misplaced = firstNamed < 0 ? undefined : args.find((a, k) => k > firstNamed && a.name === null)
+  if (misplaced)
+    failAt('parse/argument-order', misplaced.span, {
+      message: 'an argument without a name follows one with a name',
+      labels: [{ span: args[firstNamed]!.span, text: 'named here' }],
+      hint: 'move the argument to the front, or name the argument',
+    })
+  return args
+}
+
 // Choices among schedules.
 
 const DISPATCH = { kind: 'choice', by: 'rules', isExtension: false, table: null } as const
@@ -237,18 +252,7 @@ export const choices: Actions = {
     })
   },
   ScheduleCall: line<ast.ScheduleCall>(null, 'schedule', 'args*'),
-  NamedArgs(_, args, _close) {
-    const namedArgs = get<ast.NamedArg[]>(args)
-    const firstNamed = namedArgs.findIndex((a) => a.name !== null)
-    const misplaced = firstNamed < 0 ? undefined : namedArgs.find((a, k) => k > firstNamed && a.name === null)
-    if (misplaced)
-      failAt('parse/argument-order', misplaced.span, {
-        message: 'an argument without a name follows one with a name',
-        labels: [{ span: namedArgs[firstNamed]!.span, text: 'named here' }],
-        hint: 'move the argument to the front, or name the argument',
-      })
-    return namedArgs
-  },
+  NamedArgs: (_, args, _close) => checkOrder(get<ast.NamedArg[]>(args)),
   NamedArg_named: part<ast.NamedArg>(null, 'name', '', 'value'),
   NamedArg_place: part<ast.NamedArg>({ name: null }, 'value'),
 }

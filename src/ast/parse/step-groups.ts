@@ -1,6 +1,15 @@
 /** Steps over several loop nests: groups of loops or names, and the equivalent single steps. */
 import type { Span } from '../diagnostics/span.ts'
-import type { Expr, Step, StepArgument, StepValue, UseArgument, UseStep, WordStep } from '../nodes/nodes.ts'
+import type {
+  Expr,
+  NamedArg,
+  Step,
+  StepArgument,
+  StepValue,
+  UseArgument,
+  UseStep,
+  WordStep,
+} from '../nodes/nodes.ts'
 import { checkSameLength } from './checks.ts'
 
 export const groupOf = (items: readonly StepValue[], span: Span): StepValue =>
@@ -11,23 +20,20 @@ export const mapGroup = (v: StepValue, f: (v: StepValue) => StepValue): StepValu
 
 type Group = Extract<StepValue | UseArgument, { kind: 'group' }>
 
-function groupsIn(a: StepArgument | UseArgument): readonly Group[] {
-  if (typeof a === 'string') return []
-  if ('field' in a && 'value' in a) return groupsOf(a.value)
-  return a.kind === 'group' ? [a] : []
-}
+type Argument = StepArgument | NamedArg<UseArgument>
 
-const groupsOf = (v: StepValue): readonly Group[] =>
+const groupsIn = (a: Argument): readonly Group[] => (typeof a === 'string' ? [] : groupsOf(a.value))
+
+const groupsOf = (v: StepValue | UseArgument): readonly Group[] =>
   v.kind === 'group' ? [v] : v.kind === 'list' ? v.items.flatMap(groupsOf) : []
 
-const isInList = (g: Group, a: StepArgument | UseArgument): boolean =>
-  typeof a !== 'string' && 'value' in a && 'field' in a && a.value !== g
+const isInList = (g: Group, a: Argument): boolean => typeof a !== 'string' && a.value !== g
 
 /**
  * Returns the arguments, whose groups have the same length, except for groups in a list. @throws SptError
  * `parse/arity`
  */
-export function checkGroups<A extends StepArgument | UseArgument>(args: readonly A[]): readonly A[] {
+export function checkGroups<A extends Argument>(args: readonly A[]): readonly A[] {
   const groups = args.flatMap((a) => groupsIn(a).filter((g) => !isInList(g, a)))
   const [first, ...others] = groups.map((g) => ({ what: 'name', length: g.items.length, span: g.span }))
   for (const other of others) checkSameLength(first!, other)
@@ -68,7 +74,7 @@ export function singleUses(step: UseStep): readonly UseStep[] {
   if (!first) return [step]
   return first.items.map((item, k) => ({
     ...step,
-    args: step.args.map((a) => (a.kind === 'group' ? a.items[k]! : a)),
+    args: step.args.map((a) => (a.value.kind === 'group' ? { ...a, value: a.value.items[k]! } : a)),
     span: placeIn(item) ?? step.span,
   }))
 }

@@ -191,9 +191,9 @@ const resultsDoc = (results: readonly ast.Ident[]): Doc =>
 
 /** `name(args) -> (results)`, after `use` */
 /** `name = value`, or `value`. */
-export const namedArgDoc = ({ name, value }: ast.NamedArg): Doc => [
+export const namedArgDoc = ({ name, value }: ast.NamedArg<ast.UseArgument>): Doc => [
   name ? `${name.name} = ` : '',
-  exprDoc(value),
+  value.kind === 'group' ? useGroupDoc(value.items) : exprDoc(value),
 ]
 
 export const callDoc = ({
@@ -205,7 +205,7 @@ export const callDoc = ({
 }: Pick<ast.UseStep, 'kernel' | 'schedule' | 'args' | 'results' | 'at'>): Doc => [
   kernel ? `${kernel.name}.` : '',
   schedule.name,
-  optional(args.map((a) => (a.kind === 'group' ? useGroupDoc(a.items) : exprDoc(a)))),
+  optional(args.map(namedArgDoc)),
   resultsDoc(results),
   at ? ` at ${at.name}` : '',
 ]

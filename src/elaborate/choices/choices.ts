@@ -5,7 +5,7 @@ import { printExpr } from '../../ast/print/print.ts'
 import { type Expr, variable } from '../../ir/expressions/expr.ts'
 import { errorCount, report } from '../diagnostics.ts'
 import { condition, type Names } from '../expressions/expressions.ts'
-import { checkArguments } from '../formats/format-uses.ts'
+import { checkNamed, inOrder } from '../formats/format-uses.ts'
 import type { Resolve } from '../schedules/resolve.ts'
 import { argumentOver } from '../schedules/schedule-params.ts'
 import type { Branch, Choice, Condition, Schedule } from '../schedules/schedule-types.ts'
@@ -190,40 +190,9 @@ function argumentsOf(
   passed: readonly string[],
 ): readonly (Expr | null)[] | null {
   const { params } = schedule
-  const what = `schedule ${schedule.name}`
-  const byPlace = b.args.filter((a) => a.name === null)
-  if (byPlace.length > params.length) {
-    checkArguments(what, b.args.length, params, b.span)
-    return null
-  }
+  if (!checkNamed(`schedule ${schedule.name}`, b, params, passed)) return null
   const before = errorCount()
-  const given = params.map((_, k): Ast.NamedArg | undefined => byPlace[k])
-  for (const a of b.args) {
-    if (!a.name) continue
-    const { name, span } = a.name
-    const k = params.findIndex((p) => p.name === name)
-    if (k < 0)
-      report('check/unknown-parameter', span, {
-        message: `${what} has no parameter ${name}`,
-        lookup: { name, candidates: params.map((p) => p.name) },
-      })
-    else if (given[k])
-      report('check/duplicate', span, {
-        message: `${name} is given twice`,
-        labels: [{ span: given[k].value.span, text: 'the first value' }],
-        hint: `remove a value of ${name}`,
-      })
-    else given[k] = a
-  }
-  const isComplete = errorCount() === before
-  params.forEach((p, k) => {
-    if (isComplete && !given[k] && !passed.includes(p.name) && p.default === null)
-      report('check/arguments', b.span, {
-        message: `${what} needs a value for ${p.name}`,
-        expected: `(${params.map((q) => q.name).join(', ')})`,
-      })
-  })
-  const values = given.map((a, k): Expr | null => {
+  const values = inOrder(b.args, params).map((a, k): Expr | null => {
     const own = passed.includes(params[k]!.name) ? variable(params[k]!.name, 'index', b.span) : null
     return a ? argumentOver(names, a.value, 'integer') : own
   })

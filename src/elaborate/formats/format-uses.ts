@@ -10,7 +10,7 @@ import type { AnyFormat, FormatParam, OrderedFormat } from '../../ir/formats/for
 import { formatOfOrder } from '../../ir/formats/format.ts'
 import type { Query, UnnamedQuery } from '../../ir/formats/queries.ts'
 import { declarationOf, operandsOf, queryKey } from '../../ir/formats/queries.ts'
-import { report, reportAll } from '../diagnostics.ts'
+import { errorCount, report, reportAll } from '../diagnostics.ts'
 
 /** The elaborated format of a name; null after a reported error. */
 export type FindFormat = (name: Ast.Ident) => AnyFormat | null
@@ -78,12 +78,60 @@ export function checkArguments(what: string, given: number, params: readonly Tak
   const least = params.findLastIndex((p) => !optional(p)) + 1
   if (given >= least && given <= params.length) return true
   const number = least === params.length ? `${least}` : `${least} to ${params.length}`
-  const names = params.map((p) => (typeof p.name === 'string' ? p.name : p.name.name))
   report('check/arguments', span, {
     message: `${what} is given ${quantity(given, 'argument')}`,
-    expected: params.length > 0 ? `${number}: (${names.join(', ')})` : '0',
+    expected: params.length > 0 ? `${number}: (${params.map(nameOf).join(', ')})` : '0',
   })
   return false
+}
+
+const nameOf = ({ name }: Pick<Taken, 'name'>): string => (typeof name === 'string' ? name : name.name)
+
+/** The arguments of a schedule in the order of its parameters; undefined for a parameter without one. */
+export const inOrder = <V>(
+  args: readonly Ast.NamedArg<V>[],
+  params: readonly Pick<Taken, 'name'>[],
+): readonly (Ast.NamedArg<V> | undefined)[] =>
+  params.map((p, k) => (args[k]?.name === null ? args[k] : args.find((a) => a.name?.name === nameOf(p))))
+
+/** True if arguments by place or name are valid. @param passed parameters that need no argument */
+export function checkNamed<V extends Ast.Node>(
+  what: string,
+  { args, span }: { readonly args: readonly Ast.NamedArg<V>[]; readonly span: Span },
+  params: readonly Taken[],
+  passed: readonly string[] = [],
+): boolean {
+  const names = params.map(nameOf)
+  const placed = args.filter((a) => a.name === null)
+  if (placed.length > params.length) return checkArguments(what, args.length, params, span)
+  const before = errorCount()
+  const given = names.map((_, k): Ast.NamedArg<V> | undefined => placed[k])
+  for (const a of args) {
+    if (!a.name) continue
+    const { name, span } = a.name
+    const k = names.indexOf(name)
+    if (k < 0)
+      report('check/unknown-parameter', span, {
+        message: `${what} has no parameter ${name}`,
+        lookup: { name, candidates: names },
+      })
+    else if (given[k])
+      report('check/duplicate', span, {
+        message: `${name} is given twice`,
+        labels: [{ span: given[k].value.span, text: 'the first value' }],
+        hint: `remove a value of ${name}`,
+      })
+    else given[k] = a
+  }
+  const isComplete = errorCount() === before
+  params.forEach((p, k) => {
+    if (isComplete && !given[k] && !passed.includes(names[k]!) && p.default === null)
+      report('check/arguments', span, {
+        message: `${what} needs a value for ${names[k]}`,
+        expected: `(${names.join(', ')})`,
+      })
+  })
+  return errorCount() === before
 }
 
 /** The arguments of a format: names of lists and sets, and the results of `number` for other arguments. */

@@ -5,7 +5,7 @@ import { tablesOf } from '../../ir/formats/format-tables.ts'
 import type { Instr, Memory } from '../../ir/instructions/instr.ts'
 import { report } from '../diagnostics.ts'
 import { composeInPlace, singleUse } from '../formats/format-expressions.ts'
-import { checkArguments, formatArguments } from '../formats/format-uses.ts'
+import { checkArguments, formatArguments, inOrder } from '../formats/format-uses.ts'
 import { type Family, instanceArguments } from '../instructions/instances.ts'
 import { findCallees } from './callee-schedules.ts'
 import type { OfSteps, Resolve } from './resolve.ts'
@@ -71,8 +71,9 @@ export class StepWalk {
     const used = findSchedule(this.s, step, this.r, [...this.path, this.s])
     if (!used) return
     this.uses.set(step.schedule.name, used)
+    const args = inOrder(step.args, used.params)
     used.params.forEach((p, k) => {
-      const value = step.args[k] && argumentValue(step.args[k], p, used.name, this.#kinds)
+      const value = args[k] && argumentValue(args[k].value, p, used.name, this.#kinds)
       if (value) this.#value(value, parts)
       if (value?.kind === 'integer') this.#number(value.value, 'integer', parts)
     })
@@ -100,7 +101,7 @@ export class StepWalk {
     this.calls.set(step, callees)
     for (const [k, c] of callees.entries())
       this.uses.set(`${use.kernel.name}.${use.schedule.name} ${k}`, c.schedule)
-    for (const e of step.args) if (e.kind !== 'group') this.#number(e, 'integer', parts)
+    for (const { value } of step.args) if (value.kind !== 'group') this.#number(value, 'integer', parts)
   }
 
   /** Resolves the name in a value. Loops and loop nests of kernels are resolved when the steps are applied. */

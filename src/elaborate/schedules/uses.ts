@@ -3,7 +3,7 @@ import type * as Ast from '../../ast/nodes/nodes.ts'
 import { SCALAR_TYPES } from '../../ast/nodes/nodes.ts'
 import { quantity } from '../../ast/parse/checks.ts'
 import { report } from '../diagnostics.ts'
-import { checkArguments, declarationIn } from '../formats/format-uses.ts'
+import { checkArguments, checkNamed, declarationIn } from '../formats/format-uses.ts'
 import type { OfSteps, Resolve } from './resolve.ts'
 import type { ScheduleParam } from './schedule-params.ts'
 import type { Schedule } from './schedule-types.ts'
@@ -60,6 +60,12 @@ function instanceIn(e: Ast.Expr): Ast.Instance | null {
   return e.kind === 'call' ? { name: e.fn, args: e.args, span: e.span } : null
 }
 
+/** True if the arguments of a used schedule or space are valid. */
+export const checkUse = (what: string, step: Ast.UseStep, params: readonly Ast.ScheduleParam[]): boolean =>
+  step.args.some((a) => a.name)
+    ? checkNamed(what, step, params)
+    : checkArguments(what, step.args.length, params, step.span)
+
 /** The schedule of the kernel with this name, otherwise the function. */
 export function findSchedule(
   s: OfSteps,
@@ -97,7 +103,7 @@ export function findSchedule(
       message: `schedule ${s.name.name} uses itself${decl === s ? '' : ` through ${name}`}`,
       hint: 'remove this `use`, or another `use` of the cycle',
     })
-  if (!checkArguments(`schedule ${name}`, step.args.length, decl.params, step.span)) return null
+  if (!checkUse(`schedule ${name}`, step, decl.params)) return null
   const results = decl.kind === 'function' ? decl.results : []
   if (step.results.length > 0 && step.results.length !== results.length)
     return report('check/arguments', step.span, {

@@ -1,6 +1,7 @@
 /** Points of a space: their names, schedules that they equal, and spaces without any. */
 import { failWith } from '../../ast/diagnostics/diagnostic.ts'
 import type * as Ast from '../../ast/nodes/nodes.ts'
+import { inOrder } from '../formats/format-uses.ts'
 import type { Schedule } from '../schedules/schedule-types.ts'
 import type { SpacePoint, SpaceUse } from './space-values.ts'
 import { Walk } from './space-walk.ts'
@@ -28,8 +29,9 @@ export function soleUse(
   const { name } = step.schedule
   // Names of schedules contain no dot; prefixes of nested spaces do.
   if (name.includes('.')) return soleUse(schedule.uses.get(name)!)
-  const args = step.args.map(literalValue)
-  return args.every((a) => a !== null) ? { name, args } : null
+  const given = inOrder(step.args, schedule.uses.get(name)!.params)
+  const args = given.slice(0, given.findLastIndex((a) => a) + 1).map((a) => a && literalValue(a.value))
+  return args.every((a) => typeof a === 'number') ? { name, args } : null
 }
 
 function literalValue(e: Ast.UseArgument): number | null {

@@ -167,8 +167,8 @@ function tooMany(name: string, many: number, span: Span): never {
 // Arguments of steps in a point of a space: the decided numbers, as literals of a text.
 
 /** The arguments with numbers as literals. @throws SptError `space/argument` if one is not an integer */
-export const argumentsOf = ({ step, args }: Use, known: Known): readonly Ast.UseArgument[] =>
-  step.args.map((written, k) => (args[k] ? argumentOf(args[k], step, known) : written))
+export const argumentsOf = ({ step, args }: Use, known: Known): Ast.UseStep['args'] =>
+  step.args.map((a, k) => (args[k] ? { ...a, value: argumentOf(args[k], step, known) } : a))
 
 function argumentOf(e: Expr, { schedule, span }: Ast.UseStep, known: Known): Ast.Expr {
   const value = partialValue(e, known)

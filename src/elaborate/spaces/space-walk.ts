@@ -259,7 +259,7 @@ export class Walk {
       const { schedule, args } = leaf.walk().schedule()
       // Names of schedules contain no dot, so the prefix is unused.
       uses.set(prefix, schedule)
-      const numbers = args.map((a) => literal(a, span))
+      const numbers = args.map((a) => ({ name: null, value: literal(a, span), span }))
       return { kind: 'use', schedule: { name: prefix, span }, args: numbers, results: [], span }
     })
     const values = [...params, ...this.#numbers].map(([name, value]) => {

@@ -6,13 +6,15 @@ import type { Kernel1 } from '../../ir/coordinates/stage1.ts'
 import { ChoiceNames, decidedParams, refuseMeaning } from '../choices/choice-names.ts'
 import { knownStatistics } from '../choices/live-coverage.ts'
 import { errorCount, report } from '../diagnostics.ts'
-import { checkArguments } from '../formats/format-uses.ts'
+import { inOrder } from '../formats/format-uses.ts'
 import type { Resolve } from '../schedules/resolve.ts'
 import { namesAround } from '../schedules/schedule-declarations.ts'
 import { StepWalk } from '../schedules/schedules.ts'
+import { checkUse } from '../schedules/uses.ts'
 import { refuseUnused, SpaceNumbers } from './space-numbers.ts'
 import { isEmpty } from './space-points.ts'
 import type { FormatDecision, Option, Space, SpaceStep, StepOption } from './space-types.ts'
+import { literal } from './space-values.ts'
 
 /** The elaborated space. @param path the spaces that are being elaborated */
 export function elaborateSpace(s: Ast.Space, r: Resolve, path: readonly Ast.Space[]): Space | null {
@@ -198,18 +200,11 @@ class Elaboration {
 
   /** A use of a schedule or function, with numbers in place of sizes that the point decides. */
   #plainUse(step: Ast.UseStep, params: readonly Ast.ScheduleParam[]): SpaceStep {
-    const sizeOf = (e: Ast.UseArgument, k: number): Ast.Expr | null =>
-      e.kind === 'group' || (params[k] && params[k].kind !== 'size') ? null : e
-    const args = step.args.map((e, k) => {
-      const size = sizeOf(e, k)
-      return size && this.#numbers.integer(size)
-    })
+    const others = inOrder(step.args, params).filter((_, k) => params[k]!.kind !== 'size')
+    const sizes = step.args.map((a) => (a.value.kind === 'group' || others.includes(a) ? null : a.value))
+    const args = sizes.map((e) => e && this.#numbers.integer(e))
     // Arguments may use names that steps cannot use: with the point, they are numbers.
-    const number = (e: Ast.Expr): Ast.Expr => ({ kind: 'number', value: 1, float: false, span: e.span })
-    const walked = step.args.map((e, k) => {
-      const size = sizeOf(e, k)
-      return size ? number(size) : e
-    })
+    const walked = step.args.map((a, k) => (sizes[k] ? { ...a, value: literal(1, sizes[k].span) } : a))
     this.#walk.steps([{ ...step, args: walked }], [])
     return { kind: 'use', step, args, numbers: this.#numbers.mentionedIn(step.args) }
   }
@@ -227,8 +222,10 @@ class Elaboration {
       })
       return []
     }
-    const args = step.args.map((e) => (e.kind === 'group' ? null : this.#numbers.integer(e)))
-    const fits = checkArguments(`space ${name}`, args.length, decl.params, step.span)
+    const fits = checkUse(`space ${name}`, step, decl.params)
+    const args = inOrder(step.args, decl.params).map((a) =>
+      a && a.value.kind !== 'group' ? this.#numbers.integer(a.value) : null,
+    )
     const nested = find(decl, this.path)
     if (!nested || !fits) return []
     for (const [text, s] of nested.statistics) this.#names.statistics.set(text, s)

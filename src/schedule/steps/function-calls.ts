@@ -1,5 +1,6 @@
 /** Calls of schedule functions: the environment of the function's steps. */
 import type * as Ast from '../../ast/nodes/nodes.ts'
+import { inOrder } from '../../elaborate/formats/format-uses.ts'
 import type { Schedule } from '../../elaborate/index.ts'
 import { valueIn } from '../../elaborate/schedules/uses.ts'
 import { memoize } from '../../ir/memoize.ts'
@@ -14,8 +15,9 @@ export function callEnv(step: Ast.UseStep, used: Schedule, env: Env, names: NewN
   const passed = new Map<string, Passed>()
   const loops = new Map<string, Ast.LoopRef>()
   const others = new Map<string, Ast.Ident>()
+  const args = inOrder(step.args, used.params)
   const numbers = used.params.map(({ name, kind }, k): number | undefined => {
-    const e = step.args[k]
+    const e = args[k]?.value
     if (!e) return undefined
     const value = valueIn(e, kind)
     if (value?.kind === 'integer') return integer(value.value, env)

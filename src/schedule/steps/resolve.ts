@@ -6,6 +6,7 @@ import { failAt, type Span } from '../../ast/diagnostics/diagnostic.ts'
 import { callInCall, callText } from '../../ast/nodes/expanded-calls.ts'
 import type * as Ast from '../../ast/nodes/nodes.ts'
 import { printStep } from '../../ast/print/print.ts'
+import { inOrder } from '../../elaborate/formats/format-uses.ts'
 import type { Schedule } from '../../elaborate/index.ts'
 import { countText, MAX_STEPS } from '../../ir/code-size-budgets.ts'
 import { iterationsOf } from '../../ir/coordinates/stage1-tree.ts'
@@ -134,11 +135,13 @@ const withArguments = (step: Ast.UseStep, used: Schedule, env: Env): Env => ({
   ...env,
   schedule: used,
   passed: new Map(),
-  values: valuesOf(used, argumentsOf(step, env)),
+  values: valuesOf(used, argumentsOf(step, used, env)),
 })
 
-const argumentsOf = ({ args }: Ast.UseStep, env: Env): readonly (number | undefined)[] =>
-  args.map((a) => (a.kind === 'group' ? undefined : integer(a, env)))
+const argumentsOf = (step: Ast.UseStep, used: Schedule, env: Env): readonly (number | undefined)[] =>
+  inOrder(step.args, used.params).map((a) =>
+    !a || a.value.kind === 'group' ? undefined : integer(a.value, env),
+  )
 
 /** Returns the steps of the block for each part: first the steps on coordinates, for all parts. */
 function eachPart(step: Ast.EachStep, env: Env, { onLoops, newNames }: Progress, now: Now): Step[] {
@@ -250,7 +253,7 @@ function converted(step: Ast.Step, env: Env, progress: Progress): Step[] {
     }
     case 'use': {
       const used = usedBy(step, env.schedule)
-      if (used.kernel !== null) return stepsIn(used, argumentsOf(step, env), progress)
+      if (used.kernel !== null) return stepsIn(used, argumentsOf(step, used, env), progress)
       const inside = callEnv(step, used, env, progress.newNames)
       return used.steps.flatMap((s) => convert(s, inside, progress))
     }
