@@ -143,27 +143,12 @@ export function layerLimits(
 // Glob patterns for layer names: `*` matches any text, `?` any one character, `\` quotes the next character;
 // all others match themselves.
 
-/** True if the pattern matches the complete name. A star first matches as little as possible; only the last star backtracks. */
+/** True if the pattern matches the complete name. */
 export function matches(glob: string, name: string): boolean {
-  let g = 0
-  let n = 0
-  let star = -1
-  let restart = 0
-  while (n < name.length) {
-    const escaped = glob[g] === '\\' && g + 1 < glob.length ? 1 : 0
-    if (glob[g] === '*') {
-      star = g++
-      restart = n
-    } else if (g < glob.length && (glob[g] === '?' || glob[g + escaped] === name[n])) {
-      g += 1 + escaped
-      n++
-    } else if (star >= 0) {
-      g = star + 1
-      n = ++restart
-    } else return false
-  }
-  while (glob[g] === '*') g++
-  return g === glob.length
+  const expression = glob.replace(/\\(.)|./gs, (c, quoted: string | undefined) =>
+    c === '*' ? '.*' : c === '?' ? '.' : (quoted ?? c).replace(/[^\w\s]/, '\\$&'),
+  )
+  return new RegExp(`^${expression}$`, 's').test(name)
 }
 
 /** The pattern that matches one name; control characters, which command lines do not show, become `?`. */
