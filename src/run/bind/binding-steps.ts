@@ -18,19 +18,17 @@ import { DenseOnDevice, filledArray } from '../../storage/tensor.ts'
 import { bindPlan, type CallerTensor, convertDense, inOrder } from './bind-plan.ts'
 import { bindingOf, underKernelNames } from './binding-names.ts'
 import {
-  checkClaims,
   checkOnDevice,
   checkPaddedFactors,
   requireInputs,
   requireStructure,
 } from './checks/required-inputs.ts'
+import type { FormatCode } from './format-code.ts'
 import { bindGiven, withArguments } from './format-inputs.ts'
 import type { RareInputs } from './rare-inputs.ts'
-import { routeOf } from './results/gather-results.ts'
 import { bindParams, checkWidths, measuring } from './sizes/bound-sizes.ts'
 import { extentsOf, sourceOf } from './sources/coordinate-sources.ts'
 import { EntryList } from './sources/entry-list.ts'
-import { remapSources } from './sources/remap-entries.ts'
 import { assembleStructure, masksOf, placedValues, type Structure } from './sources/structure-assembly.ts'
 import type { Bound, Elsewhere, Inputs, Route } from './types.ts'
 
@@ -50,13 +48,14 @@ export interface BindOptions {
  * Binds values to a (scheduled) kernel. Throws SptError `bind/…`: missing sizes, buffers, lists and sets, wrong shapes
  * and types, invalid ready-made arrays, conflicting structures, more than 2^31 - 1 elements, or more than memory or
  * `allocatingWithin` permits. Throws `format/…` for data that violates a format or composition. Each format, part and array is a step.
- * `rare`: null if no input is ready-made arrays or random.
+ * `rare`: null if no input is ready-made arrays or random. `formats`: null if the kernel has none.
  */
 export function* bindingSteps(
   kernel: Kernel1,
   inputs: Inputs,
   options: BindOptions,
   rare: RareInputs | null,
+  formats: FormatCode | null,
 ): Coroutine<Bound> {
   const start = performance.now()
   const { elsewhere = NOWHERE } = options
@@ -96,7 +95,9 @@ export function* bindingSteps(
   const randomTime = performance.now() - began
   const measure = measuring(kernel, known)
   const resident = { axes: [...elsewhere.levels.keys()] }
-  const split = yield* remapSources(kernel, sources, known, measure, [...parts.lists, resident])
+  const split = formats
+    ? yield* formats.remapSources(kernel, sources, known, measure, [...parts.lists, resident])
+    : { lists: sources, tables: [], times: new Map() }
   const lists = [...split.lists, ...parts.lists]
   measure(new Set(kernel.axes.map((a) => a.name)), lists)
   checkWidths(kernel, params)
@@ -110,7 +111,7 @@ export function* bindingSteps(
   const { storages, positions, times: levelTimes } = structure
   yield
   const tables = new Map([...split.tables, ...parts.tables, ...masksOf(kernel, lists, structure, elsewhere)])
-  checkClaims(kernel, structure, elsewhere)
+  formats?.checkClaims(kernel, structure, elsewhere)
   const shared = { kernel, storages, positions, lists, dense, ready }
   const arrays = indexArrays(kernel, structure, params)
   for (const b of kernel.buffers) {
@@ -132,7 +133,7 @@ export function* bindingSteps(
     maxRounds: inputs.maxRounds,
     arrays,
     sources: boundSources,
-    route: (name) => getOrAdd(routes, name, () => routeOf(routeInput, name)),
+    route: (name) => getOrAdd(routes, name, () => formats!.routeOf(routeInput, name)),
     random,
     given: tensors,
     buildTime: performance.now() - start,

@@ -2,6 +2,7 @@
 import { type Coroutine, runSync } from '../../ast/work.ts'
 import type { Kernel1 } from '../../ir/coordinates/stage1.ts'
 import { type BindOptions, bindingSteps as stepsOf } from './binding-steps.ts'
+import { FORMAT_CODE } from './format-code.ts'
 import { RARE_INPUTS } from './rare-inputs.ts'
 import type { Bound, Inputs } from './types.ts'
 
@@ -13,4 +14,4 @@ export const bindInputs = (kernel: Kernel1, inputs: Inputs, options: BindOptions
 
 /** `bindInputs` in steps. */
 export const bindingSteps = (kernel: Kernel1, inputs: Inputs, options: BindOptions = {}): Coroutine<Bound> =>
-  stepsOf(kernel, inputs, options, RARE_INPUTS)
+  stepsOf(kernel, inputs, options, RARE_INPUTS, FORMAT_CODE)

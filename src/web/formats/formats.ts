@@ -24,6 +24,7 @@ import { readKernel } from '../../plan/binding-codecs.ts'
 import type { Plan, PlanFamily } from '../../plan/schema.ts'
 import { callerTensors } from '../../run/bind/bind-plan.ts'
 import { bindingSteps } from '../../run/bind/binding-steps.ts'
+import type { FormatCode } from '../../run/bind/format-code.ts'
 import { buffersOf, readTensor } from '../../run/bind/results/gather-results.ts'
 import type { Bound } from '../../run/bind/types.ts'
 import type { CoordTensor, Tensor, ValueArray } from '../../storage/tensor.ts'
@@ -82,12 +83,16 @@ export function csr(
 interface Prepared {
   readonly plan: Plan
   readonly kernel: Kernel1
+  readonly formats: FormatCode | null
   readonly fn: Instance
 }
 
 async function prepare(plan: Plan, options: InstantiateOptions): Promise<Prepared> {
   const fn = await instantiateArrays(plan, options)
-  return { plan, kernel: readKernel(plan), fn }
+  const kernel = readKernel(plan)
+  const { FORMAT_CODE } =
+    kernel.reformats.length > 0 ? await import('../../run/bind/format-code.ts') : { FORMAT_CODE: null }
+  return { plan, kernel, formats: FORMAT_CODE, fn }
 }
 
 /**
@@ -105,9 +110,10 @@ export async function instantiate(
   if (plan && 'plans' in plan) select = (await import('./family-selection.ts')).selectorOf(plan)
   else await preparedFor(plan)
   const bind = async (inputs: TensorInputs): Promise<TensorBinding> => {
-    const { plan: one, kernel, fn } = await preparedFor(select(inputs))
+    const chosen = await preparedFor(select(inputs))
+    const { plan: one, kernel, fn } = chosen
     const statistics = plan === one ? {} : (plan as PlanFamily).choose.statistics
-    let bound = await boundOf(kernel, inputs, statistics)
+    let bound = await boundOf(chosen, inputs, statistics)
     const known = new Set(
       [...one.buffers, ...(one.packed ?? []), ...one.sizes, ...one.scalars].map((x) => x.name),
     )
@@ -148,7 +154,11 @@ export async function instantiate(
   return Object.assign(call, { bind, plan })
 }
 
-async function boundOf(kernel: Kernel1, inputs: TensorInputs, statistics: object): Promise<Bound> {
+async function boundOf(
+  { kernel, formats }: Prepared,
+  inputs: TensorInputs,
+  statistics: object,
+): Promise<Bound> {
   expectArgument(
     isRecord(inputs),
     'the object of inputs',
@@ -173,5 +183,5 @@ async function boundOf(kernel: Kernel1, inputs: TensorInputs, statistics: object
       : { tensors, params }
   const hasArrays = Object.values(values.tensors).some((t) => t.kind === 'stored')
   const { RARE_INPUTS } = hasArrays ? await import('./input-values.ts') : { RARE_INPUTS: null }
-  return runSync(bindingSteps(kernel, values, {}, RARE_INPUTS))
+  return runSync(bindingSteps(kernel, values, {}, RARE_INPUTS, formats))
 }

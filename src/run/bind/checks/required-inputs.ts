@@ -1,7 +1,6 @@
 /** Checks that all required inputs, and the structure of sparse outputs, are bound. */
 
 import { failWith, SptError } from '../../../ast/diagnostics/diagnostic.ts'
-import { runSync } from '../../../ast/work.ts'
 import { chainTo, isDense, paddingOf } from '../../../ir/coordinates/axis.ts'
 import type { Kernel1, Reformat } from '../../../ir/coordinates/stage1.ts'
 import type { Expr } from '../../../ir/expressions/expr.ts'
@@ -10,13 +9,10 @@ import type { FormatInstance } from '../../../ir/formats/format.ts'
 import { coordinatesAt } from '../../../ir/values/arrays.ts'
 import { isFloat } from '../../../ir/values/dtype.ts'
 import { evaluate } from '../../../ir/values/evaluate.ts'
-import { checkLevelProperty } from '../../../storage/assembly/level-property-checks.ts'
-import { HOST } from '../../../storage/engines/host/engine.ts'
 import { convertValues, DenseOnDevice, type Tensor } from '../../../storage/tensor.ts'
 import { bindPlan, type CallerTensor, callerTensors, isRowMajor, isStructured } from '../bind-plan.ts'
 import type { EntryList } from '../sources/entry-list.ts'
-import type { Structure } from '../sources/structure-assembly.ts'
-import type { Bound, Elsewhere } from '../types.ts'
+import type { Bound } from '../types.ts'
 
 /** Throws SptError `bind/missing-buffer` for inputs without a value, unless there is a seed. */
 export function requireInputs(
@@ -79,22 +75,6 @@ export function requireStructure(
       expected: `coordinates over [${chainTo(axes, open).join(', ')}], bound to ${open}`,
       hint: `bind ${open} to coordinates (lists may be empty), or give a seed for random coordinates`,
     })
-}
-
-// Checks of the properties that formats claim for their axes, on the built structure.
-
-/** Checks all claims, except of axes whose arrays are elsewhere, which were checked there. Throws SptError `format/claim`. */
-export function checkClaims(kernel: Kernel1, { levels }: Structure, elsewhere: Elsewhere): void {
-  const { axes } = bindPlan(kernel)
-  for (const r of kernel.reformats)
-    for (const { instance } of r.instance.parts)
-      for (const { axis, claim } of instance.claims) {
-        const name = instance.names.get(axis) ?? axis
-        // A later format may have replaced the axis.
-        if (!levels.has(name) || elsewhere.levels.has(name)) continue
-        const chain = chainTo(axes, name).map((a) => levels.get(a)!)
-        runSync(checkLevelProperty(HOST, chain, claim))
-      }
 }
 
 // Checks of inputs that are bound to device-resident tensors.
