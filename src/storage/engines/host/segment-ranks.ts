@@ -124,13 +124,11 @@ function countRuns(parentColumn: Int32Array, counts: Int32Array): boolean {
   return hasRepeats
 }
 
-// Dense ranking of runs without sorting entries: an ascending run is swept; for close coordinates a flag array is summed;
-// otherwise a bitmap (with a summary bit for each of its words) counts the smaller ones.
+// Dense ranking of runs without sorting entries: an ascending run is swept; for others, a bitmap (with a summary bit for each of its words)
+// counts the smaller ones.
 
 /** Runs of at most this length use insertion sort. */
 const MAX_INSERTION = 16
-/** Largest ratio of coordinate range to entries for flag arrays. */
-const MAX_FLAG_RATIO = 4
 /** Summary words scanned per entry beyond which sorting is cheaper. */
 const MAX_SUMMARY_WORDS = 4
 /** Bitmaps of larger extents would not fit the cache. */
@@ -143,7 +141,6 @@ export class Ranker {
   private summary: Int32Array = new Int32Array(0)
   private wordOffsets: Int32Array = new Int32Array(0)
   private readonly sorted = new Int32Array(MAX_INSERTION)
-  private flags: Int32Array = new Int32Array(0)
 
   constructor(extent: number) {
     this.extent = extent
@@ -170,7 +167,6 @@ export class Ranker {
       if (c < min) min = c
       else if (c > max) max = c
     }
-    if (max - min < MAX_FLAG_RATIO * (hi - lo)) return this.rankByFlags(coordinates, lo, hi, out, min, max)
     if ((max - min) >>> 10 > MAX_SUMMARY_WORDS * (hi - lo)) return rankBySorting(coordinates, lo, hi, out)
     return this.rankByBitmap(coordinates, lo, hi, out, min, max)
   }
@@ -194,29 +190,6 @@ export class Ranker {
       out[e] = k
     }
     return n
-  }
-
-  private rankByFlags(
-    coordinates: Int32Array,
-    lo: number,
-    hi: number,
-    out: Int32Array,
-    min: number,
-    max: number,
-  ): number {
-    const range = max - min + 1
-    if (this.flags.length < range) this.flags = allocate(2 * range, 'flags')
-    const { flags } = this
-    for (let e = lo; e < hi; e++) flags[coordinates[e]! - min] = 1
-    let total = 0
-    for (let k = 0; k < range; k++) {
-      const isSet = flags[k]!
-      flags[k] = total
-      total += isSet
-    }
-    for (let e = lo; e < hi; e++) out[e] = flags[coordinates[e]! - min]!
-    flags.fill(0, 0, range)
-    return total
   }
 
   private rankByBitmap(
