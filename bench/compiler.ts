@@ -185,7 +185,7 @@ async function measure(shape: Shape, size: number): Promise<CompilerFigure> {
     }
     return { shape: shape.name, size, times: best }
   } catch (e) {
-    const refused = e instanceof SptError ? e.diagnostics[0]!.code : String(e).split('\n')[0]!
+    const refused = e instanceof SptError ? e.code : String(e).split('\n')[0]!
     return { shape: shape.name, size, refused }
   }
 }

@@ -156,7 +156,7 @@ function isTooLong(kernel: Kernel, inputs: RunInputs, device: Device): boolean {
     // A single row says little, and takes long to find.
     return extent.sample?.count === 1
   } catch (e) {
-    if (e instanceof SptError && e.diagnostics[0]!.code === 'search/reference-too-long') return true
+    if (e instanceof SptError && e.code === 'search/reference-too-long') return true
     throw e
   }
 }

@@ -33,7 +33,7 @@ export async function refused(code: string, body: () => unknown): Promise<string
     await body()
   } catch (error) {
     if (!(error instanceof SptError)) throw error
-    expect(error.diagnostics[0]!.code === code, `${error.message}, where ${code} was due`)
+    expect(error.code === code, `${error.message}, where ${code} was due`)
     return error.diagnostics[0]!.message
   }
   throw new Error(`${code} was due, and nothing was refused`)

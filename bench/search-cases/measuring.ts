@@ -100,8 +100,7 @@ export class CaseBench {
       }
     } catch (error) {
       const tried = { ...head, status: 'failed', note: messageOf(error) } as const
-      if (error instanceof SptError && ['device/lost', 'device/fault'].includes(error.diagnostics[0]!.code))
-        onLoss(tried)
+      if (error instanceof SptError && ['device/lost', 'device/fault'].includes(error.code)) onLoss(tried)
       return tried
     } finally {
       compiled?.release()

@@ -58,7 +58,7 @@ async function record(data: string): Promise<void> {
         ready.push({ point, prepared: await prepare(workspace, space.kernel(point)) })
       } catch (e) {
         if (!(e instanceof SptError)) throw e
-        write(point, { code: e.diagnostics[0]!.code })
+        write(point, { code: e.code })
       }
     const { outcomes } = await withDeviceLock(deviceKey(device), () =>
       measureRounds(

@@ -45,7 +45,7 @@ async function findCommand(name: string): Promise<CommandSpec> {
   return rejectUsage({
     message: `there is no command ${name}`,
     lookup: { name, candidates: [...Object.keys(COMMANDS), 'help'] },
-    ...(name.endsWith('.spt') ? { hint: `to run a program: spt run ${name}` } : {}),
+    ...(name.endsWith('.spt') && { hint: `to run a program: spt run ${name}` }),
   })
 }
 

@@ -86,7 +86,7 @@ function rejectMissingKernel(program: SptProgram, name: string | undefined, path
   try {
     program.kernel(name)
   } catch (e) {
-    if (e instanceof SptError && e.diagnostics[0]!.code !== 'api/unknown-kernel') throw e
+    if (e instanceof SptError && e.code !== 'api/unknown-kernel') throw e
   }
   return failWith('run/no-kernel', `'${path}' declares no kernel and imports none`, {
     hint: 'to list the declarations of a program: spt check FILE',

@@ -55,7 +55,7 @@ export function checkWords(
       'format/map-overflow',
       `at ${point(names, columns, lo + e)} an intermediate value is ${out[e]}`,
       {
-        ...(expr.span ? { span: expr.span } : {}),
+        ...(expr.span && { span: expr.span }),
         expected: 'intermediate results that fit into 32 bits, as in kernels',
         hint: 'divide before multiplying, or map to more axes',
       },

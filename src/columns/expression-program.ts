@@ -260,7 +260,7 @@ function unknownVariable(names: Names, name: string): never {
 
 function unknownTable(names: Names, e: Extract<Expr, { kind: 'load' | 'search' }>): never {
   failWith('format/unknown-name', `no list and no sort gives ${e.buffer}`, {
-    ...(e.span ? { span: e.span } : {}),
+    ...(e.span && { span: e.span }),
     lookup: { name: e.buffer, candidates: names.all().tables },
     expected: 'a list of the format or a table of a sort, with one index',
     hint: 'bind the list',
@@ -272,7 +272,7 @@ function unsupported(e: Expr): never {
     'format/map-expression',
     `a coordinate map cannot hold ${e.kind === 'call' ? `${e.fn}(…)` : `a ${e.kind}`}`,
     {
-      ...(e.span ? { span: e.span } : {}),
+      ...(e.span && { span: e.span }),
       expected: 'arithmetic (+ - * / % min max abs, select) over coordinates, sizes, queries and lists',
       hint: 'reorder coordinates through a gathered axis instead',
     },

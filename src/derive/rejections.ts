@@ -20,7 +20,7 @@ export const stepWarning = (e: Expr, stmt: Assign | Reduce1): Diagnostic => ({
 export function rejectPart(e: Expr, stmt: Assign | Reduce1): never {
   return failAt('derive/no-derivative', e.span ?? stmt.span, {
     message: `${printExpr1(e)} has no derivative${isFloat(e.dtype) ? '' : `: it is ${e.dtype}`}`,
-    ...(stmt.span && e.span ? { labels: [{ span: stmt.span, text: 'a value of this statement' }] } : {}),
+    ...(stmt.span && e.span && { labels: [{ span: stmt.span, text: 'a value of this statement' }] }),
     expected: 'a value that depends continuously on floating-point tensors',
     hint:
       e.dtype === 'bool'
@@ -33,7 +33,7 @@ export function rejectPart(e: Expr, stmt: Assign | Reduce1): never {
 export const rejectReducer = ({ reducer, span }: Reduce1, reason = ''): never =>
   failAt('derive/no-rule', span, {
     message: `the reducer ${reducer.name} has no derivative${reason}`,
-    ...(reducer.span ? { labels: [{ span: reducer.span, text: `${reducer.name} is declared here` }] } : {}),
+    ...(reducer.span && { labels: [{ span: reducer.span, text: `${reducer.name} is declared here` }] }),
     expected: '+, *, max, min, or a monoid that selects one of its operands',
     hint: 'stop the gradient at the target: stopping (…)',
   })
@@ -41,7 +41,7 @@ export const rejectReducer = ({ reducer, span }: Reduce1, reason = ''): never =>
 const overwritten = (message: string, at: Write, by: Write): never =>
   failAt('derive/overwritten', at.stmt.span, {
     message,
-    ...(by.stmt.span && by !== at ? { labels: [{ span: by.stmt.span, text: 'written here' }] } : {}),
+    ...(by.stmt.span && by !== at && { labels: [{ span: by.stmt.span, text: 'written here' }] }),
     hint: 'write the new values to another tensor',
   })
 

@@ -36,7 +36,7 @@ export function testOf(
   const known = new Map(
     arrays.map(({ name, below, ascending }) => [
       name,
-      { ascending, ...(below === undefined ? {} : { below: int(below) }) },
+      { ascending, ...(below !== undefined && { below: int(below) }) },
     ]),
   )
   const kernel = new SptProgram(programOf({ name: `${instr.name}.spt`, text }), { known })

@@ -129,7 +129,7 @@ function bodyTest(instr: Instr, others: readonly Instr[], seed: number): Instruc
     ...instr.operands.flatMap((o): LoopStep[] => {
       if (o.scope === 'global') return []
       const into = `${o.name}_held`
-      const place = { buffer: o.name, scope: o.scope, into, ...(o.memory ? { memory: o.memory } : {}) }
+      const place = { buffer: o.name, scope: o.scope, into, ...(o.memory && { memory: o.memory }) }
       const carrier = o.memory?.opaque ? carrierOf(o.memory, o === written, others) : undefined
       const loop = `${into}.${iteratorsOf(o, instr)[0]}`
       return [
@@ -242,7 +242,7 @@ function copyTest(instr: Instr, seed: number, filled = false): InstructionTest |
       buffer: from.name,
       at: filled ? round : tile,
       scope: 'shared',
-      ...(filled ? { padded: 0 } : {}),
+      ...(filled && { padded: 0 }),
       into,
     },
     ...loops

@@ -47,7 +47,7 @@ export async function readTensorFor(
   try {
     return await readTensor(path, options)
   } catch (error) {
-    const isWide = error instanceof SptError && error.diagnostics[0]!.code === 'io/value-range'
+    const isWide = error instanceof SptError && error.code === 'io/value-range'
     if (!isWide || dtype === undefined || options.dtype !== undefined) throw error
     return readTensor(path, { ...options, dtype })
   }

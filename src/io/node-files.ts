@@ -107,7 +107,7 @@ async function rejectMissing(path: string): Promise<never> {
           : `the folder '${folder}' is there, and has no '${fileName}'`
   return failWith('io/not-found', `there is no file '${path}'`, {
     lookup: { name: fileName, candidates },
-    ...(isPackaged || candidates.length === 0 ? { hint: reason } : {}),
+    ...((isPackaged || candidates.length === 0) && { hint: reason }),
   })
 }
 

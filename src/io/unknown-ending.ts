@@ -64,7 +64,7 @@ export function unknownEnding(name: string, endings: readonly string[], action: 
       : `'${name}' is a kind of file that is not read`,
     {
       expected: endings.join(' '),
-      ...(command === undefined ? {} : { hint: `convert the file: ${command}` }),
+      ...(command !== undefined && { hint: `convert the file: ${command}` }),
     },
   )
 }

@@ -35,13 +35,7 @@ export function memoize<K extends object, V extends NonNullable<unknown>>(f: (ke
   const fallback = new WeakMap<K, V>()
   return (key) => {
     const entries = MemoField.of(key)
-    if (!entries) {
-      const cached = fallback.get(key)
-      if (cached !== undefined) return cached
-      const result = f(key)
-      fallback.set(key, result)
-      return result
-    }
+    if (!entries) return getOrAdd(fallback, key, () => f(key))
     for (let k = 0; k < entries.length; k += 2) if (entries[k] === f) return entries[k + 1] as V
     const result = f(key)
     entries.push(f, result)

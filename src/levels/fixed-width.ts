@@ -190,7 +190,7 @@ function* rejectNarrowWidth<C extends Column>(
     'bind/width',
     `axis ${axis.name} has the width ${width}, but position ${position} of ${parentOf(axis)} stores ${requiredWidth} coordinates`,
     {
-      ...(axis.span ? { span: axis.span } : {}),
+      ...(axis.span && { span: axis.span }),
       expected: `an integer width of at least ${requiredWidth.split(' ')[0]}`,
       hint: 'give a greater width, let the width be measured (`w: size`), or choose a format for the remaining elements; zeros of a dense tensor are not stored: if positions count them, bind coordinates (of spt prune: report.json#layer)',
     },

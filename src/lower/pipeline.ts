@@ -104,9 +104,9 @@ function outlined(loops: Kernel2, lanes: number): State {
     params,
     buffers: flatBuffers(loops.buffers),
     steps: outlineLaunches(loops, names, lanes),
-    ...(runtimeLists ? { runtimeLists } : {}),
-    ...(lostWrites ? { lostWrites } : {}),
-    ...(facts ? { facts } : {}),
+    ...(runtimeLists && { runtimeLists }),
+    ...(lostWrites && { lostWrites }),
+    ...(facts && { facts }),
   }
   return { kernel: loops, plan, names }
 }

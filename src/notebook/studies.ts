@@ -37,7 +37,7 @@ export function best(trials: readonly Trial[], count = 10): CellOutput {
       ms: timing.median,
       from: timing.interval?.[0],
       to: timing.interval?.[1],
-      ...(hasPredictions ? { predicted: expected } : {}),
+      ...(hasPredictions && { predicted: expected }),
       ...point,
     })),
     { digits: digitsOf(sorted.map((m) => m.timing.median)) },

@@ -66,7 +66,7 @@ export function extractTiles(
 export function isTileWise(mask: Mask, rows: number, cols: number, granularity: number): boolean {
   const result = resultOrError(() => extractTiles(mask, rows, cols, granularity))
   if (!(result instanceof SptError)) return true
-  if (result.diagnostics[0]!.code !== NOT_TILE_WISE) throw result
+  if (result.code !== NOT_TILE_WISE) throw result
   return false
 }
 

@@ -65,7 +65,7 @@ function run(
 ): RefSample | null {
   initialise(kernel, bound)
   const { restriction, sampled } = restrict(bound)
-  const ctx = { ...bound.ctx, precision, ...(visits === undefined ? {} : { visits: { v: visits } }) }
+  const ctx = { ...bound.ctx, precision, ...(visits !== undefined && { visits: { v: visits } }) }
   const compiled = (body: Kernel1['body']): (() => void) => compileBody(body, bound.scope, ctx, restriction)
   for (const s of sectionsOf(kernel.body))
     if (s.kind === 'section') runRounds(kernel, s, bound, compiled(s.body), maxRounds)

@@ -10,5 +10,5 @@ export interface Located {
 /** Returns the advice for a name that is unknown among the candidates. */
 export const among = (name: string, candidates: readonly string[]): Advice => ({
   lookup: { name, candidates },
-  ...(candidates.length > 0 ? { expected: orList(candidates) } : {}),
+  ...(candidates.length > 0 && { expected: orList(candidates) }),
 })

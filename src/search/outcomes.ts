@@ -6,8 +6,7 @@ import type { Outcome } from './types.ts'
 /** Errors that may be caused by other work in flight on the device. */
 const DEVICE_LOST: ReadonlySet<string> = new Set(['device/lost', 'device/fault'])
 
-export const isLost = (e: unknown): boolean =>
-  e instanceof SptError && DEVICE_LOST.has(e.diagnostics[0]!.code)
+export const isLost = (e: unknown): boolean => e instanceof SptError && DEVICE_LOST.has(e.code)
 
 /** True for the outcome of a point that lost the device. */
 export const hasLostDevice = (o: Outcome): boolean => o.status === 'failed' && DEVICE_LOST.has(o.code)

@@ -115,7 +115,7 @@ export class Draft<K extends Schedulable<K>> {
   /** Unrolls a loop by a factor: 1 leaves the loop unchanged, 0 unrolls it completely. */
   unroll(variable: string, by: number, predicated = false): void {
     if (by === 1) return
-    const options = by === 0 ? {} : { by, ...(predicated ? { predicated } : {}) }
+    const options = by === 0 ? {} : { by, ...(predicated && { predicated }) }
     this.step({ kind: 'unroll', loop: { var: variable }, ...options })
   }
 

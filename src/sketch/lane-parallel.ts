@@ -206,7 +206,7 @@ export function planChunks(strand: Strand, { outer, inner }: Partition, context:
       loop: { var: element },
       ...(factor === 1 ? {} : { by: factor }),
       ...(carryOut === 'atomic' ? {} : { within: { var: group } }),
-      ...(carryOut === 'in order' ? { into: draft.freshBuffer(`${buffer}_carried`) } : {}),
+      ...(carryOut === 'in order' && { into: draft.freshBuffer(`${buffer}_carried`) }),
     })
     return { finish: (late) => (vector === undefined ? undefined : late.unroll(vector, 0)) }
   }

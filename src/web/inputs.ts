@@ -28,7 +28,7 @@ export const visibleBuffers = ({ buffers, packed = [] }: Plan): readonly PlanBuf
 ]
 
 export const isInput = ({ role }: PlanBuffer): boolean => role !== 'out' && role !== 'local'
-export const isOutput = ({ role }: PlanBuffer): boolean => role === 'out' || role === 'inout'
+export const isOutput = ({ role }: Pick<PlanBuffer, 'role'>): boolean => role === 'out' || role === 'inout'
 
 /** A number, or the kind of another value. */
 const shown = (x: unknown): string =>

@@ -51,7 +51,7 @@ export function permutableDimensions(kernel: Kernel1): PermutableDimensions {
       iterationsOf(kernel.body).map((it) =>
         Object.freeze({
           name: it.name,
-          ...(it.span ? { span: it.span } : {}),
+          ...(it.span && { span: it.span }),
           dimensions: dimensionsOf(kernel, it, writtenBuffers1([it])),
         }),
       ),

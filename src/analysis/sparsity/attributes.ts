@@ -147,7 +147,7 @@ function iterationAttributes(
   }
   return {
     name: it.name,
-    ...(it.span ? { span: it.span } : {}),
+    ...(it.span && { span: it.span }),
     isUsed: [...own].some((name) => !unread.has(name)),
     isDead: 'kernel' in withoutIteration(kernel, it),
     masks: frozen(masks),

@@ -113,7 +113,7 @@ function capabilityOf(on: SelectionContext, given: number | undefined, { span }:
   if (version) return Number(`${version[1]}.${version[2]}`)
   if (given !== undefined) return given
   return failWith('choose/unknown-capability', 'missing compute capability (required by the dispatch)', {
-    ...(span ? { span } : {}),
+    ...(span && { span }),
     expected: 'a device, or a compute capability',
     hint: 'pass the capability (capability: 9.0, or --capability 9.0 on the command line), or name a schedule (spt tune: a space)',
   })
@@ -131,7 +131,7 @@ function processorsOf(on: SelectionContext, given: number | undefined, { span }:
       kind === 'cuda'
         ? 'missing number of SMs (required by the dispatch)'
         : `${kind} devices do not report the number of SMs (required by the dispatch)`,
-    ...(span ? { span } : {}),
+    ...(span && { span }),
     expected: 'a CUDA device, or the number of SMs',
     hint:
       kind === 'cuda'
@@ -152,7 +152,7 @@ function featuresOf(
   if (given !== undefined) return new Set(given.map(canonical))
   return failAs('choose/unknown-feature', {
     message: `missing features of the device (the dispatch depends on ${feature})`,
-    ...(span ? { span } : {}),
+    ...(span && { span }),
     expected: 'a device, or a list of features',
     hint: `pass all features (features: ['${feature}'], or --feature '${feature}' on the command line), or name a schedule (spt tune: a space)`,
   })

@@ -196,7 +196,7 @@ export class Runs {
     for (;;) {
       const candidate = resultOrError(() => this.#selector!.select([givenFacts(this.#found)], passed))
       if (candidate instanceof SptError) {
-        if (!first || candidate.diagnostics[0]!.code !== 'choose/no-match') throw candidate
+        if (!first || candidate.code !== 'choose/no-match') throw candidate
         if (isFirst) return first
         const { isLimited, text } = this.#now
         if (isLimited && this.#now.commands.length > 0 && !sampled.has(this.#now)) await sample(this.#now)

@@ -178,7 +178,7 @@ export function checkRequirements(
   failAs('choose/requirement', {
     message: `${choice.kernel}.${text} chooses ${selection.text}, which requires ${factText(broken)}, and ${broken.size} is ${sizes.get(broken.size)}`,
     span: call.span,
-    ...(broken.span ? { labels: [{ span: broken.span, text: 'required here' }] } : {}),
+    ...(broken.span && { labels: [{ span: broken.span, text: 'required here' }] }),
     expected: 'a condition that implies the requirement of the schedule',
     hint: `when (${conjunction(branch.conditions, [factText(broken)])})`,
   })

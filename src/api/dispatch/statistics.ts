@@ -224,7 +224,7 @@ export class Statistics implements Facts {
       {
         tensors: Object.fromEntries(bare),
         params: Object.fromEntries([...this.#sizes].filter(([n]) => params.some((p) => p.name === n))),
-        ...(seed === undefined ? {} : { seed }),
+        ...(seed !== undefined && { seed }),
       },
     )
   }
@@ -265,7 +265,7 @@ export class Statistics implements Facts {
       isTensor ? name === of : axesOfBinding(this.#kernel, name).includes(of),
     )
     return failWith('choose/unknown-statistic', `missing ${variable.name} (required by the dispatch)`, {
-      ...(variable.span ? { span: variable.span } : {}),
+      ...(variable.span && { span: variable.span }),
       expected: isTensor
         ? `${of} by its coordinates or in arrays over the kernel's axes${resident || this.#given.tensors[of] ? ', with values on the host if the condition needs them' : ''}`
         : resident

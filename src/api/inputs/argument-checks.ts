@@ -76,11 +76,9 @@ export function numbersOf(values: readonly unknown[], what: string, dtype?: unkn
   if (bad >= 0)
     failWith('tensor/values', `value ${bad} of ${what} is ${show(values[bad])}`, {
       expected: 'numbers',
-      ...(Array.isArray(values[bad])
-        ? {
-            hint: `dense([${values.length}, ${values[bad].length}], rows.flat()), where values are row-major`,
-          }
-        : {}),
+      ...(Array.isArray(values[bad]) && {
+        hint: `dense([${values.length}, ${values[bad].length}], rows.flat()), where values are row-major`,
+      }),
     })
   return Float64Array.from(values as number[])
 }
@@ -88,8 +86,8 @@ export function numbersOf(values: readonly unknown[], what: string, dtype?: unkn
 /** Converts integers to i32. Throws SptError `tensor/coords`. */
 export function coordinatesOf(values: unknown, what: string): Int32Array {
   if (values instanceof Int32Array) return values
-  const list = Array.isArray(values) || (ArrayBuffer.isView(values) && !(values instanceof DataView))
-  if (!list) failWith('tensor/coords', `${what} is ${show(values)}`, { expected: 'a list of integers' })
+  if (!Array.isArray(values) && !isTyped(values))
+    failWith('tensor/coords', `${what} is ${show(values)}`, { expected: 'a list of integers' })
   const array = values as ArrayLike<unknown>
   const out = new Int32Array(array.length)
   for (let e = 0; e < array.length; e++) {
@@ -122,9 +120,8 @@ export function checkTensor(
   const { kind, shape, values, dtype, coords, arrays } = t as Readonly<Record<string, unknown>>
   checkShape(shape)
   checkDtype(dtype)
-  const typed = ArrayBuffer.isView(values) && !(values instanceof DataView)
   expectArgument(
-    typed || ((values === null || values === undefined) && kind !== 'dense'),
+    isTyped(values) || ((values === null || values === undefined) && kind !== 'dense'),
     `the values of ${name}`,
     values,
     'a typed array of its type',
@@ -246,12 +243,7 @@ export function checkSizes({ name: kernel, params }: Pick<Kernel1, 'name' | 'par
         expected: params.map((p) => p.name).join(', ') || 'no sizes',
       })
     const isSize = Number.isSafeInteger(value) && (value as number) >= 0
-    const holds = param?.kind === 'size' ? isSize : typeof value === 'number'
-    expectArgument(
-      holds,
-      `the size ${name}`,
-      value,
-      param?.kind === 'size' ? 'an integer from 0 on' : 'a number',
-    )
+    if (param.kind === 'size') expectArgument(isSize, `the size ${name}`, value, 'an integer from 0 on')
+    else expectArgument(typeof value === 'number', `the size ${name}`, value, 'a number')
   }
 }

@@ -107,8 +107,8 @@ export function valuesIn(
   return {
     tensors: ready,
     params,
-    ...(seed === undefined ? {} : { seed }),
-    ...(maxRounds === undefined ? {} : { maxRounds }),
+    ...(seed !== undefined && { seed }),
+    ...(maxRounds !== undefined && { maxRounds }),
   }
 }
 

@@ -256,7 +256,7 @@ export class Kernel extends SteppedKernel<Kernel> {
       const used = this.formatInputs()
       const taken = formatInputsFor(this.compilation.kernel, tensors, used)
       const declared = declaredOf(this.source, taken, used)
-      const values = valuesIn(this.source, { tensors: declared, ...(sizes ? { params: sizes } : {}) })
+      const values = valuesIn(this.source, { tensors: declared, ...(sizes && { params: sizes }) })
       return fastestCandidates<Kernel>(this, device, values)
     }
     checkSizes(this.source, sizes)

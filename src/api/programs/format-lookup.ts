@@ -30,7 +30,7 @@ export function chooseFormat(
   const candidates = [...formats.keys()]
   return failWith('api/unknown-format', `there is no format ${nameText(format)}`, {
     lookup: { name: nameText(format), candidates },
-    ...(candidates.length > 0 ? { expected: `one of ${candidates.join(', ')}` } : {}),
+    ...(candidates.length > 0 && { expected: `one of ${candidates.join(', ')}` }),
     hint: packagedFormatHint(nameText(format)),
   })
 }

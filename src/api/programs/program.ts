@@ -100,9 +100,9 @@ export class SptProgram extends ErrorSources {
           name === undefined
             ? `the program has ${this.kernels.length} kernels`
             : `the program has no kernel ${nameText(name)}`,
-        ...(name === undefined ? {} : { lookup: { name: nameText(name), candidates: this.kernels } }),
+        ...(name !== undefined && { lookup: { name: nameText(name), candidates: this.kernels } }),
         expected: this.kernels.length > 0 ? `one of ${this.kernels.join(', ')}` : 'a kernel',
-        ...(name === undefined ? { hint: 'pass the name of a kernel' } : {}),
+        ...(name === undefined && { hint: 'pass the name of a kernel' }),
       })
     const { known } = this.#made
     const buffers = k.buffers.map((b) => ({ ...b, ...known?.get(b.name) }))

@@ -12,20 +12,19 @@ import { callsOf, type Source, type Span, sourceOf } from './span.ts'
 export type { Advice, Details, Diagnostic, Label, Problem, Refusal } from './diagnostic-types.ts'
 export type { Source, Span } from './span.ts'
 
+/** The first of each group of diagnostics with equal codes, messages and places, at the place of the last. */
 function withoutRepeats(list: readonly Diagnostic[]): readonly Diagnostic[] {
-  const key = ({ code, message, span }: Diagnostic): string =>
-    `${code} ${message} ${span?.source} ${span?.start} ${span?.end}`
-  return list.length < 2
-    ? list
-    : [...new Map(list.toReversed().map((d) => [key(d), d])).values()].toReversed()
+  const key = ({ code, message, span }: Diagnostic) => [code, message, span?.source, span?.start, span?.end]
+  return [...new Map(list.toReversed().map((d) => [`${key(d)}`, d])).values()].toReversed()
 }
 
 /** A diagnostic about a part of a callee names the calls, too. */
 function withCalls(d: Diagnostic): Diagnostic {
-  const calls = callsOf(d.span).filter((c) => d.labels?.every((l) => l.span !== c) ?? true)
+  const { labels = [] } = d
+  const calls = callsOf(d.span).filter((c) => labels.every((l) => l.span !== c))
   return calls.length === 0
     ? d
-    : { ...d, labels: [...(d.labels ?? []), ...calls.map((span) => ({ span, text: 'called here' }))] }
+    : { ...d, labels: [...labels, ...calls.map((span) => ({ span, text: 'called here' }))] }
 }
 
 /** Folder of this package's modules, or of its bundles, as stack frames name it. */
@@ -37,12 +36,9 @@ const [, ownFolder] =
 /** Text of errors without source frames, for pages with a plan. */
 let renderer: (...args: Parameters<typeof render>) => string = (diagnostics) =>
   diagnostics
-    .map(({ code, message, expected, hint }) =>
-      [
-        `error[${code}]: ${message}`,
-        ...(expected ? [`  = expected: ${expected}`] : []),
-        ...(hint ? [`  = hint: ${hint}`] : []),
-      ].join('\n'),
+    .map(
+      ({ code, message, expected, hint }) =>
+        `error[${code}]: ${message}${expected ? `\n  = expected: ${expected}` : ''}${hint ? `\n  = hint: ${hint}` : ''}`,
     )
     .join('\n\n')
 
@@ -54,6 +50,8 @@ export function useRenderer(own: typeof render): void {
 /** An error that a user's program, data or call caused. */
 export class SptError extends Error {
   override readonly name = 'SptError'
+  /** Code of the first diagnostic, such as `bind/missing-size`. */
+  declare readonly code: string
   declare readonly diagnostics: readonly Diagnostic[]
   /** The source texts of the spans, if the thrower has them; for renderers, and not printed with the error. */
   declare sources: ReadonlyMap<string, Source> | undefined
@@ -65,6 +63,7 @@ export class SptError extends Error {
     Error.captureStackTrace?.(trace, new.target)
     // Node prints an uncaught error as its stack and its enumerable properties.
     Object.defineProperties(this, {
+      code: { value: list[0]?.code },
       diagnostics: { value: list },
       sources: { value: undefined, writable: true },
       stack: { configurable: true, get: () => this.#text(trace.stack) },
@@ -88,6 +87,7 @@ export class SptError extends Error {
  */
 export class InternalError extends Error {
   override readonly name = 'InternalError'
+  readonly code = 'compiler/internal'
   readonly diagnostics: readonly Diagnostic[]
   sources: SptError['sources']
 
@@ -127,7 +127,7 @@ export function failAs(code: string, problem: Problem & Pick<Diagnostic, 'span'>
 
 /** Throws a user error about a place in a text, if the place is known. */
 export function failAt(code: string, span: Span | undefined, problem: Problem): never {
-  throw new SptError({ code, ...(span ? { span } : {}), ...problem })
+  throw new SptError({ code, ...(span && { span }), ...problem })
 }
 
 /** Throws a user error with advice, and the location if known. */
@@ -157,11 +157,8 @@ export async function valueOrError<T>(work: () => Promise<T>): Promise<T | SptEr
 
 /** The source texts of an error's spans, by name; the first one if several share a name. */
 function ownSources({ diagnostics }: SptError): Map<string, Source> {
-  const spans = diagnostics.flatMap(({ span, labels = [] }) => [
-    ...(span ? [span] : []),
-    ...labels.map((l) => l.span),
-  ])
-  const found = spans.flatMap((s) => sourceOf(s) ?? [])
+  const spans = diagnostics.flatMap(({ span, labels = [] }) => [span, ...labels.map((l) => l.span)])
+  const found = spans.flatMap((s) => (s && sourceOf(s)) ?? [])
   return new Map(found.toReversed().map((s) => [s.name, s]))
 }
 

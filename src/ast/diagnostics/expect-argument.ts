@@ -69,6 +69,6 @@ export function expectOptions<T extends object>(
   failWith('api/unknown-option', `${subject} has no option ${name}`, {
     lookup: { name, candidates: known },
     expected: known.length === 0 ? 'no options' : `some of ${known.join(', ')}`,
-    ...(hint === undefined ? {} : { hint }),
+    ...(hint !== undefined && { hint }),
   })
 }

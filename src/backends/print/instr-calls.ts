@@ -38,7 +38,7 @@ export function typeText(memory: Memory, target: string): string {
   const text = types.find((t) => t.target === target)
   if (text) return text.parts.join('')
   return failWith('emit/no-instruction', `memory ${memory.name} has no type for ${target}`, {
-    ...(memory.span ? { span: memory.span } : {}),
+    ...(memory.span && { span: memory.span }),
     expected: `a device of ${types.map((t) => t.target).join(' or ')}`,
     hint: `give ${memory.name} a type for ${target}, or use another schedule there`,
   })
@@ -53,7 +53,7 @@ export function callText(
   const text = s.texts.find((t) => t.target === target.name)
   if (!text)
     return failWith('emit/no-instruction', `instruction ${s.instr} has no text for ${target.name}`, {
-      ...(s.span ? { span: s.span } : {}),
+      ...(s.span && { span: s.span }),
       expected: `a device of ${s.texts.map((t) => t.target).join(' or ')}`,
       hint: `give ${s.instr} a text for ${target.name}, or use another schedule there`,
     })

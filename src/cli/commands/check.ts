@@ -207,8 +207,7 @@ function tryFormat(program: SptProgram, name: string, { kind, params }: AnyForma
       const format = generic.withOrder(order)
       for (const stride of [1, 2, 3, 5]) {
         const converted = resultOrError(() => format.convert(smallTensor(order, stride)))
-        if (converted instanceof SptError && converted.diagnostics[0]!.code === 'format/not-inverse')
-          throw converted
+        if (converted instanceof SptError && converted.code === 'format/not-inverse') throw converted
       }
     }),
   )

@@ -64,7 +64,7 @@ function explainCode(call: Call, code: string): string {
     const elsewhere = candidates.filter((c) => c.endsWith(`/${name}`))
     return call.reject(`there is no error code ${code}, and no file of that name`, {
       lookup: { name: code, candidates: elsewhere.length > 0 ? elsewhere : candidates },
-      ...(elsewhere.length > 0 ? { hint: `spt explain ${elsewhere[0]}` } : {}),
+      ...(elsewhere.length > 0 && { hint: `spt explain ${elsewhere[0]}` }),
       ...(candidates.some((c) => c.startsWith(`${area}/`))
         ? {}
         : { expected: 'a code such as check/unknown-name' }),
@@ -167,7 +167,7 @@ function modelKernel(kernel: Kernel, kind: DeviceKind, inputs: RunInputs): Expla
   const { tensors, params, seed } = valuesIn(stage1, inputs)
   return explainModel(
     kernel.compilation,
-    bindInputs(stage1, { tensors, params, ...(seed === undefined ? {} : { seed }) }),
+    bindInputs(stage1, { tensors, params, ...(seed !== undefined && { seed }) }),
     kind,
   )
 }

@@ -180,7 +180,7 @@ function checkNames(format: SptFormat, names: Iterable<string>): void {
     if (!candidates.includes(name))
       failWith('format/unknown-data', `${format.text} takes no list and no set ${name}`, {
         lookup: { name, candidates },
-        ...(candidates.length > 0 ? { expected: candidates.join(', ') } : {}),
+        ...(candidates.length > 0 && { expected: candidates.join(', ') }),
       })
 }
 

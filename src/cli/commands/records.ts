@@ -66,7 +66,7 @@ export const records: CommandSpec = {
     // A missing file is an error for `prune`, too, so it is first opened for reading.
     const readable = await openRecords(path, { readonly: true }).catch((e: unknown) => {
       // Opening for writing makes the tables of an empty file.
-      if (e instanceof SptError && e.diagnostics[0]!.code === 'records/older-schema') return openRecords(path)
+      if (e instanceof SptError && e.code === 'records/older-schema') return openRecords(path)
       throw e
     })
     if (action.writes) readable.close()
@@ -109,7 +109,7 @@ function filterOf(store: Records, call: Call): RecordFilter {
     ...(studies.length === 0 ? {} : { studies }),
     kernel: call.one('kernel'),
     device: call.one('device'),
-    ...(status ? { status } : {}),
+    ...(status && { status }),
     limit: call.integer('limit', 0, MAX_COUNT),
   }
 }
@@ -183,9 +183,9 @@ async function prune(store: Records, call: Call): Promise<void> {
       expected: '--older-than, --keep-best or --study',
     })
   const removed = store.prune({
-    ...(days === undefined ? {} : { olderThan: Date.now() - days * DAY_MS }),
-    ...(keepBest === undefined ? {} : { keepBest }),
-    ...(studies ? { studies } : {}),
+    ...(days !== undefined && { olderThan: Date.now() - days * DAY_MS }),
+    ...(keepBest !== undefined && { keepBest }),
+    ...(studies && { studies }),
   })
   call.io.out(call.flag('json') ? `${JSON.stringify({ removed })}\n` : `${count(removed)} trials deleted\n`)
 }

@@ -236,7 +236,7 @@ async function readBound(
       return await readTensorFor(path, dtype, options)
     } catch (e) {
       // The file has a shape of its own: binding reports which size differs, and by which tensor.
-      if (!(e instanceof SptError && e.diagnostics[0]?.code === 'io/shape-mismatch')) throw e
+      if (!(e instanceof SptError && e.code === 'io/shape-mismatch')) throw e
     }
   const tensor = await readTensorFor(path, dtype, withoutShape)
   const hasAllAxes = tensor.kind !== 'dense' || tensor.shape.length === shape?.length

@@ -61,7 +61,7 @@ export function reportJson(r: Report): string {
   const dispatch = selection && {
     name: selection.dispatch,
     reason: selection.reason,
-    ...(selection.declaredBy === null ? {} : { declaredBy: selection.declaredBy }),
+    ...(selection.declaredBy !== null && { declaredBy: selection.declaredBy }),
     values: selection.values,
     ...(selection.predictions.length > 0 && {
       predictions: selection.predictions,

@@ -116,7 +116,7 @@ async function writePage(
   })
   const bound = randomInputs(
     source,
-    { tensors, params, ...(seed === undefined ? {} : { seed }) },
+    { tensors, params, ...(seed !== undefined && { seed }) },
     allFormatInputs,
   )
   const text = tuneReport(result, { tensors: bound.tensors })

@@ -62,7 +62,7 @@ function indexed(list: Ast.Ident, index: Ast.Expr, here: Here): string | null {
   return report(BEYOND, index.span, {
     message: `there is no ${list.name}[${k}]: the list ${list.name} has ${quantity(many, 'element')} here`,
     expected: many === 0 ? 'no index' : many === 1 ? '0' : `0 to ${many - 1}`,
-    ...(list.name === here.dims && k >= 0 ? { hint: 'use this format for tensors of more dimensions' } : {}),
+    ...(list.name === here.dims && k >= 0 && { hint: 'use this format for tensors of more dimensions' }),
   })
 }
 

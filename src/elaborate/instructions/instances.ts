@@ -206,7 +206,7 @@ function admitted(instance: Ast.Memory | Ast.Instr, use: Span | undefined): bool
     if (cond.value) continue
     report('check/instance', use ?? x.cond.span, {
       message: `there is no ${instance.name.name}`,
-      ...(use ? { labels: [{ span: x.cond.span, text: 'this does not hold' }] } : {}),
+      ...(use && { labels: [{ span: x.cond.span, text: 'this does not hold' }] }),
       expected: 'arguments for which each `require` of the declaration holds',
     })
     return false

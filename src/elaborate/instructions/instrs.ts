@@ -56,7 +56,7 @@ export function elaborateInstr(s: Ast.Instr, values: Values, memory: FindMemory)
         : 'update'
   const list = [...operands.values()].map((o): Operand => {
     const below = body.below.get(o.name)
-    return { ...o, mode: mode(o), ...(below === undefined ? {} : { below }) }
+    return { ...o, mode: mode(o), ...(below !== undefined && { below }) }
   })
   for (const o of list) {
     const n: number = o.memory?.scope === 'register' ? o.memory.threads : o.scope === 'register' ? 1 : threads
@@ -125,15 +125,15 @@ export function elaborateInstr(s: Ast.Instr, values: Values, memory: FindMemory)
     atomic,
     body: body.stmt.kind === 'reduce' ? { ...body.stmt, atomic } : body.stmt,
     texts: texts.run,
-    ...(precision === undefined ? {} : { precision }),
-    ...(texts.filled.length > 0 ? { filled: texts.filled } : {}),
-    ...(texts.multicast.length > 0 ? { multicast: { texts: texts.multicast, release: texts.release } } : {}),
+    ...(precision !== undefined && { precision }),
+    ...(texts.filled.length > 0 && { filled: texts.filled }),
+    ...(texts.multicast.length > 0 && { multicast: { texts: texts.multicast, release: texts.release } }),
     ...(asynchronous
       ? {
           asynchronous: {
             commit: texts.commit,
             wait: texts.wait,
-            ...(texts.wait_read.length > 0 ? { waitRead: texts.wait_read } : {}),
+            ...(texts.wait_read.length > 0 && { waitRead: texts.wait_read }),
             ordered,
             ...(counted
               ? { mbarrier: { prepare: texts.prepare, publish: texts.publish, expect: texts.expect } }
@@ -158,10 +158,10 @@ function operand(o: Ast.Operand, find: FindMemory): Operand | null {
     dtype: o.type.name as Dtype,
     shape: shape as number[],
     align: align!,
-    ...(packed ? { packed } : {}),
-    ...(ascending ? { ascending } : {}),
-    ...(mapped ? { mapped } : {}),
-    ...(o.fenced ? { fenced: true } : {}),
+    ...(packed && { packed }),
+    ...(ascending && { ascending }),
+    ...(mapped && { mapped }),
+    ...(o.fenced && { fenced: true }),
     mode: 'read',
   } as const
   const [first, ...others] = o.memories
@@ -178,8 +178,7 @@ function operand(o: Ast.Operand, find: FindMemory): Operand | null {
       : m.shape.length <= shape.length &&
         tilesOf(base, m).every((n) => (m.opaque ? n === 1 : Number.isInteger(n))))
   const wrong = [memory, ...more].find((m) => !fits(m) || (more.length > 0 && m.scope !== 'shared'))
-  if (!wrong)
-    return { ...base, scope: memory.scope, memory, ...(more.length > 0 ? { alternatives: more } : {}) }
+  if (!wrong) return { ...base, scope: memory.scope, memory, ...(more.length > 0 && { alternatives: more }) }
   return report('check/instr-operand', o.span, {
     message: fits(wrong)
       ? `${wrong.name} is in ${wrong.scope}, and only memories in shared memory stand for each other`

@@ -56,6 +56,6 @@ function checkNeed({ name: { name, span }, args }: Ast.Need, target: TargetName)
       count === undefined
         ? [...[...known].map(([n, k]) => shown(n, k)), 'chromium_…'].join(', ')
         : shown(name, count),
-    ...(count === undefined ? { lookup: { name, candidates: [...known.keys()] } } : {}),
+    ...(count === undefined && { lookup: { name, candidates: [...known.keys()] } }),
   })
 }

@@ -135,7 +135,7 @@ function find(d: Declared, name: Ast.Ident, views: boolean): Axis | null {
     return report('check/view', name.span, {
       message: `${name.name} is ${a.kind}: a view that stores nothing`,
       expected: 'a dense or sparse axis',
-      ...(a.span ? { labels: [{ span: a.span, text: 'declared here' }] } : {}),
+      ...(a.span && { labels: [{ span: a.span, text: 'declared here' }] }),
     })
   return unknownAxis(d, name)
 }
@@ -191,7 +191,7 @@ function stored(d: Declared, decl: Ast.AxisDecl, names: Names): Axis | null {
   const compact = decl.claims.some((c) => c.name === 'compact') ? { compact: true } : {}
   // Padding with the extent is the default: a position without a coordinate.
   const own = padding && (padding === 'last' || !sameExpr(padding, axis.extent))
-  return { ...axis, width, ...compact, ...(own ? { padding } : {}) }
+  return { ...axis, width, ...compact, ...(own && { padding }) }
 }
 
 function fused(
@@ -211,7 +211,7 @@ function fused(
           ? `fused starts at ${m.name}, which is not a root`
           : `fused goes from ${above} to ${m.name}, which is not a child of ${above}`,
       expected: 'a chain of axes from a root to a child',
-      ...(chain.length > 1 ? { hint: `fused(${chain.join(', ')})` } : {}),
+      ...(chain.length > 1 && { hint: `fused(${chain.join(', ')})` }),
     })
   }
   return { ...base, kind: 'fused', members: members.map((m) => m!.name) }
@@ -241,7 +241,7 @@ function attached(
   if (through && tooLong(through.extent, root.extent))
     return report('check/shape', def.parent.span, {
       message: `the coordinates of ${parent.name} do not match those of ${root.name}, the parent of ${of.name}`,
-      ...(root.span ? { labels: [{ span: root.span, text: `${root.name} is declared here` }] } : {}),
+      ...(root.span && { labels: [{ span: root.span, text: `${root.name} is declared here` }] }),
       hint: 'give both axes the same size',
     })
   return { ...base, kind: 'attached', base: of.name, parent: parent.name }
@@ -256,7 +256,7 @@ export function checkPackings(d: Declared): void {
     reportAll({
       code: 'check/packed',
       message: `the coordinates of ${a.name} are packed into ${packed?.kind === 'const' ? `${packed.value} bits` : 'fields of no constant size'}`,
-      ...(span ? { span } : {}),
+      ...(span && { span }),
       expected: FIELD_WIDTHS,
     })
   }
@@ -273,7 +273,7 @@ export function checkConstantExtents(d: Declared): void {
     reportAll({
       code: 'check/bitmap-extent',
       message: `the ${a.kind} ${a.name} has ${a.extent.kind === 'const' ? `${a.extent.value} bits` : 'an extent that is not a constant'}`,
-      ...(span ? { span } : {}),
+      ...(span && { span }),
       expected: `a constant up to ${maxExtentOf(a)}`,
       hint: 'use sparse_variable',
     })

@@ -62,7 +62,7 @@ function nameOf(d: Declared, scope: Scope, e: Ast.Name): Typed | null {
   if (axis)
     return report('check/not-iterated', e.span, {
       message: `axis ${e.name} is not iterated here and has no coordinate`,
-      ...(axis.span ? { labels: [{ span: axis.span, text: 'declared here' }] } : {}),
+      ...(axis.span && { labels: [{ span: axis.span, text: 'declared here' }] }),
       hint: `make ${e.name} an iterator of this or of an enclosing iteration`,
     })
   const hint = valueMeant(e.name)
@@ -94,13 +94,13 @@ export function accessOf(d: Declared, scope: Scope, e: Ast.Access): Load | null 
     return report('check/unknown-buffer', e.buffer.span, {
       message: place ? `${e.buffer.name} is not a buffer` : `there is no buffer ${e.buffer.name}`,
       lookup: { name: e.buffer.name, candidates: [...d.buffers.keys()] },
-      ...(place ? { labels: [{ span: place.span, text: 'declared here' }] } : {}),
+      ...(place && { labels: [{ span: place.span, text: 'declared here' }] }),
     })
   }
   if (index.length !== buffer.axes.length)
     return report('check/index-count', e.span, {
       message: `${buffer.name} has ${quantity(buffer.axes.length, 'dimension')}, and ${index.length} ${index.length === 1 ? 'index is' : 'indices are'} given`,
-      ...(buffer.span ? { labels: [{ span: buffer.span, text: 'declared here' }] } : {}),
+      ...(buffer.span && { labels: [{ span: buffer.span, text: 'declared here' }] }),
       expected: `${buffer.name}[${buffer.axes.join(', ')}]`,
     })
   if (index.some((x) => x === null)) return null

@@ -94,7 +94,7 @@ function checkDataflow(kernel: Pick<Kernel1, 'axes' | 'buffers' | 'body'>): read
       out.push({
         code: 'check/read-before-write',
         message: `${b.name} is read before the first write`,
-        ...(a.span ? { span: a.span } : {}),
+        ...(a.span && { span: a.span }),
         ...(b.span
           ? { labels: [{ span: b.span, text: `${b.name} is ${b.role === 'out' ? 'an output' : 'a local'}` }] }
           : {}),
@@ -109,7 +109,7 @@ function checkDataflow(kernel: Pick<Kernel1, 'axes' | 'buffers' | 'body'>): read
       out.push({
         code: 'check/never-written',
         message: `the output ${b.name} is never written`,
-        ...(b.span ? { span: b.span } : {}),
+        ...(b.span && { span: b.span }),
         hint: `assign or reduce to ${b.name} in a statement, or remove the declaration`,
       })
   return out
@@ -264,7 +264,7 @@ function checkGathered(d: Declared, decls: readonly Ast.AxisDecl[]): void {
     if (list.dtype !== 'i32' || list.role !== 'in' || !axis || !isDenseRoot(axis))
       report('check/gathered-list', def.buffer.span, {
         message: `${list.name} cannot list the coordinates of ${def.base.name}`,
-        ...(list.span ? { labels: [{ span: list.span, text: 'declared here' }] } : {}),
+        ...(list.span && { labels: [{ span: list.span, text: 'declared here' }] }),
         expected: 'an i32 buffer of role `in` over one dense_fixed root',
       })
   }

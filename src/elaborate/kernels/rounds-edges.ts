@@ -19,7 +19,7 @@ export function edgeOf(d: Declared, e: Ast.RoundsEdge): RoundsEdge | null {
   if (e.axis && axis && !(isDense(axis) && isDenseRoot(axis)))
     return report('check/rounds', e.axis.span, {
       message: `the number of rounds of ${e.name.name} is not known: ${e.axis.name} is ${axis.kind}`,
-      ...(axis.span ? { labels: [{ span: axis.span, text: 'declared here' }] } : {}),
+      ...(axis.span && { labels: [{ span: axis.span, text: 'declared here' }] }),
       expected: 'an axis that is dense_fixed',
     })
   return {

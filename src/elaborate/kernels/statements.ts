@@ -174,7 +174,7 @@ function openIter(d: Declared, it: Ast.Iter, scope: Scope): readonly Seen[] | nu
     const gathered = scope.iterators.find((s) => isGathered(s.axis) && s.axis.base === parent)
     return report('check/no-parent', it.span, {
       message: `${axis.name} is iterated without the parent ${parent}`,
-      ...(axis.span ? { labels: [{ span: axis.span, text: `${axis.name} is declared here` }] } : {}),
+      ...(axis.span && { labels: [{ span: axis.span, text: `${axis.name} is declared here` }] }),
       hint: gathered
         ? `${gathered.name} is a list of coordinates: declare an axis attached(${axis.name}, ${gathered.axis!.name})`
         : `iterate ${parent} before ${axis.name}, in the same or an enclosing iteration`,
@@ -189,7 +189,7 @@ function target(d: Declared, scope: Scope, e: Ast.Access): Load | null {
   if (buffer?.role === 'in')
     return report('check/input-written', e.span, {
       message: `${buffer.name} is an input and cannot be written`,
-      ...(buffer.span ? { labels: [{ span: buffer.span, text: 'declared here' }] } : {}),
+      ...(buffer.span && { labels: [{ span: buffer.span, text: 'declared here' }] }),
       hint: `give ${buffer.name} the role \`inout\`, or write another buffer`,
     })
   return l
@@ -210,7 +210,7 @@ function reducerOf(d: Declared, s: Ast.Reduce, targets: readonly (Load | null)[]
     if (monoid && monoid.fields.length !== targets.length)
       return report('check/reducer-arity', s.span, {
         message: `monoid ${name} combines ${monoid.fields.length} components, and there ${targets.length === 1 ? 'is 1 target' : `are ${targets.length} targets`}`,
-        ...(monoid.span ? { labels: [{ span: monoid.span, text: `${name} is declared here` }] } : {}),
+        ...(monoid.span && { labels: [{ span: monoid.span, text: `${name} is declared here` }] }),
         expected: `(${monoid.fields.map((f) => f.name).join(', ')})`,
       })
     return monoid

@@ -81,7 +81,7 @@ export async function openNpz(source: ByteSource): Promise<Npz> {
     try {
       return denseOf(await read(array, { dtype }), label)
     } catch (error) {
-      if (!(error instanceof SptError) || error.diagnostics[0]!.code !== 'io/value-range') throw error
+      if (!(error instanceof SptError) || error.code !== 'io/value-range') throw error
       const hint = 'sizes and indices are 32-bit integers here: split the tensor'
       throw new SptError(error.diagnostics.map((d) => ({ ...d, hint })))
     }

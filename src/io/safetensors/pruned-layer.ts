@@ -157,7 +157,7 @@ function coordinatesOf(kept: Uint8Array, cols: number): [Int32Array, Int32Array]
 
 const orNull = (source: Promise<ByteSource>): Promise<ByteSource | null> =>
   source.catch((error) => {
-    if (error instanceof SptError && error.diagnostics[0]!.code === 'io/not-found') return null
+    if (error instanceof SptError && error.code === 'io/not-found') return null
     throw error
   })
 

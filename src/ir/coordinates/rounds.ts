@@ -28,7 +28,7 @@ export function repeat(
 
 export const failMaxRounds = ({ name, span }: Pick<RoundsEdge, 'name' | 'span'>, most: number): never =>
   failWith('run/max-rounds', `the condition of rounds ${name} still holds after ${most} rounds`, {
-    ...(span ? { span } : {}),
+    ...(span && { span }),
     expected: 'a condition that fails after a number of rounds',
     hint: `give the rounds an axis with fewer coordinates, or set a larger limit: --max-rounds ${most * 10}, maxRounds in TypeScript`,
   })

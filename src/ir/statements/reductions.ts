@@ -110,7 +110,7 @@ export const combineInto = (
   targets: readonly Load[],
   values: readonly Expr[],
   lanes?: Reduce['lanes'],
-): Reduce => stmt({ ...reduce, init: false, atomic: false, targets, values, ...(lanes ? { lanes } : {}) })
+): Reduce => stmt({ ...reduce, init: false, atomic: false, targets, values, ...(lanes && { lanes }) })
 
 /** Stores the identity of a reduction to elements that take its values. */
 export const storeIdentity = ({ reducer, span }: Reduce, targets: readonly Load[]): Stmt[] =>

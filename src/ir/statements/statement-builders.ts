@@ -76,7 +76,7 @@ export const vectorLoad = (names: readonly string[], first: Load): VectorLoad =>
 
 /** `atomic`: the name of a reducer. */
 export const vectorStore = (target: Load, values: readonly Expr[], atomic?: string): VectorStore =>
-  stmt({ kind: 'vector_store', target, values, ...(atomic === undefined ? {} : { atomic }) })
+  stmt({ kind: 'vector_store', target, values, ...(atomic !== undefined && { atomic }) })
 
 /** A register that holds a position, which is not data: at most `end`. */
 export const positionRegister = (name: string, end?: Expr): Buffer =>

@@ -180,7 +180,7 @@ function mapSignals(signals: Signals, f: (e: Expr) => Expr): Signals {
   const index = mapSame(signals.index, f)
   const turn = multicast && f(multicast.turn)
   if (index === signals.index && turn === multicast?.turn) return signals
-  return { ...signals, index, ...(multicast ? { multicast: { ...multicast, turn: turn! } } : {}) }
+  return { ...signals, index, ...(multicast && { multicast: { ...multicast, turn: turn! } }) }
 }
 
 /** The pieces other than plain text in an instruction call's code. */

@@ -99,7 +99,7 @@ function selection(body: Body, kernel: Kernel2, names: Names) {
       return fail({
         ...match.refusal,
         message: `${instr.name}: ${match.refusal.message}`,
-        ...(loop.span ? { span: loop.span } : {}),
+        ...(loop.span && { span: loop.span }),
       })
     const there = all(match.where)
     const filled = match.where.length > 0 ? instr.filled : undefined
@@ -163,8 +163,8 @@ function selection(body: Body, kernel: Kernel2, names: Names) {
     return instrCall({
       instr: instr.name,
       threads: instr.threads,
-      ...(instr.asynchronous ? { asynchronous: true } : {}),
-      ...(instr.precision === undefined ? {} : { precision: instr.precision }),
+      ...(instr.asynchronous && { asynchronous: true }),
+      ...(instr.precision !== undefined && { precision: instr.precision }),
       texts: texts.map((t) => ({ ...t, pieces: t.pieces.map(piece) })),
       span: instr.span,
     })

@@ -69,7 +69,7 @@ function positionLowering(kernel: Kernel1, outside: ReadonlySet<Expr>) {
         hasIndices(a) && a.parent === null && a.ordered ? [indicesOf(a.name)] : [],
       ),
       permutations,
-      ...(kernel.runtimeLists ? { runtimeLists: kernel.runtimeLists } : {}),
+      ...(kernel.runtimeLists && { runtimeLists: kernel.runtimeLists }),
       distinct: [
         ...permutations,
         ...kernel.axes.flatMap((a) =>

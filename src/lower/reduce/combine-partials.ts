@@ -86,7 +86,7 @@ function exchange(
   width: number,
   first?: number,
 ): Reduce {
-  const lanes = { ...(first ? { first } : {}), width, among, ...(together ? { together } : {}) }
+  const lanes = { ...(first && { first }), width, among, ...(together && { together }) }
   return combineInto(reduce, targets, values, lanes)
 }
 

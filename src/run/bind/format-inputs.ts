@@ -44,8 +44,9 @@ export function givenOperands(
     const tensor = tensorOf(name, kind)
     // A random argument of one format is reused by the others.
     if (!tensor && (lists.has(name) || sets.has(name))) continue
-    if (kind === 'list') lists.set(name, listOf({ ...taking, name }, tensor))
-    else sets.set(name, setOf({ ...taking, name }, tensor))
+    const wanted = { ...taking, name }
+    if (kind === 'list') lists.set(name, listOf(wanted, tensor))
+    else sets.set(name, setOf(wanted, tensor))
   }
   return given
 }

@@ -25,7 +25,7 @@ function checkCapabilities(device: DeviceProperties, { capabilities = [] }: Modu
   if (!missing) return
   failAs('device/no-instruction', {
     message: `${missing.by} needs ${missing.name}, which ${device.name} does not have`,
-    ...(missing.span ? { span: missing.span } : {}),
+    ...(missing.span && { span: missing.span }),
     expected: 'a device with it, or another schedule',
   })
 }

@@ -23,7 +23,7 @@ export function checkFacts({ kernel, facts }: CheckedPlan, sizes: ReadonlyMap<st
   if (!broken) return
   failAs('run/requirement', {
     message: `the schedule of ${kernel} requires ${factText(broken)}, and ${broken.size} is ${sizes.get(broken.size)}`,
-    ...(broken.span ? { span: broken.span } : {}),
+    ...(broken.span && { span: broken.span }),
     expected: factText(broken),
     hint: 'take a schedule without this requirement, or other sizes',
   })
@@ -31,8 +31,7 @@ export function checkFacts({ kernel, facts }: CheckedPlan, sizes: ReadonlyMap<st
 
 /** Returns true for errors that depend on the device: its limits, its types, or synchronisation of its threads. */
 export const isRefusedByDevice = (why: unknown): why is SptError =>
-  why instanceof SptError &&
-  ['plan/', 'schedule/', 'emit/'].some((room) => why.diagnostics[0]?.code.startsWith(room))
+  why instanceof SptError && ['plan/', 'schedule/', 'emit/'].some((room) => why.code.startsWith(room))
 
 // Descriptions of devices, for plans that are written without a device.
 

@@ -65,7 +65,7 @@ function refuse(
   const reaches = `${check.text} ${check.counts ? 'is' : 'reaches'} ${value}${given.length > 0 ? ` (${given.join(', ')})` : ''}`
   failAs('plan/overflow', {
     message: `${check.what} in ${check.launch} does not fit ${isWide ? '53 bits' : '32 bits'}: ${reaches}`,
-    ...(check.span ? { span: check.span } : {}),
+    ...(check.span && { span: check.span }),
     expected: `from ${isWide ? -limit : LOWEST} to ${limit}: kernels of ${plan.kernel} count and address in ${isWide ? 'doubles, which are exact in this range' : '32 bits'}`,
     hint: check.counts
       ? 'use smaller sizes, or fuse fewer loops: nested loops count further than a single loop'

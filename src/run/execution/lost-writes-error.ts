@@ -50,7 +50,7 @@ function firstLost({ source, bound, bytes }: Run): SptError | string | null {
     expectedOf(source, bound, { visits: MOST_VISITS })
     return null
   } catch (error) {
-    const code = error instanceof SptError ? error.diagnostics[0]!.code : null
+    const code = error instanceof SptError ? error.code : null
     if (code === 'reference/absent-target') return error as SptError
     return code === 'reference/too-long' ? `the first ${MOST_VISITS} iterations lose nothing` : null
   }

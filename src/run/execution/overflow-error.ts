@@ -10,8 +10,7 @@ import type { Run } from './lost-writes-error.ts'
 
 const CODE = 'run/overflow'
 
-export const isOverflow = (e: unknown): e is SptError =>
-  e instanceof SptError && e.diagnostics[0]?.code === CODE
+export const isOverflow = (e: unknown): e is SptError => e instanceof SptError && e.code === CODE
 
 /** Returns the error with a hint for the case that the schedule with sufficient capacity stores the updated tensors in another format. */
 export function storedElsewhere(

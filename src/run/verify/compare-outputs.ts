@@ -251,7 +251,7 @@ function operandsOf(
     })
   } catch (e) {
     // The operands collected so far are checked.
-    if (!(e instanceof SptError) || e.diagnostics[0]!.code !== 'reference/too-long') throw e
+    if (!(e instanceof SptError) || e.code !== 'reference/too-long') throw e
   }
   return all
 }

@@ -121,7 +121,7 @@ export async function reportCuda(
       kind: 'cuda',
       available: false,
       reason,
-      ...(diagnostic?.hint === undefined ? {} : { hint: diagnostic.hint }),
+      ...(diagnostic?.hint !== undefined && { hint: diagnostic.hint }),
       facts,
     }
   }

@@ -198,7 +198,7 @@ export function checkRequirements(module: ModuleText, chip: Pick<Chip, 'name' | 
   if (!needs || chip.major + chip.minor / 10 >= needs.version) return
   failAs('device/no-instruction', {
     message: `${needs.instr}, which ${name} uses, needs compute capability ${needs.version.toFixed(1)}, and ${chip.name} has ${chip.major}.${chip.minor}`,
-    ...(needs.span ? { span: needs.span } : {}),
+    ...(needs.span && { span: needs.span }),
     expected: 'a device with the instruction, or another schedule',
   })
 }

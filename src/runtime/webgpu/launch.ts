@@ -262,8 +262,8 @@ function encode(
     if (!stamps || !(first || final)) return encoder.beginComputePass()
     const timestampWrites: GPUComputePassTimestampWrites = {
       querySet: stamps.querySet,
-      ...(first ? { beginningOfPassWriteIndex: stamps.begin } : {}),
-      ...(final ? { endOfPassWriteIndex: stamps.end } : {}),
+      ...(first && { beginningOfPassWriteIndex: stamps.begin }),
+      ...(final && { endOfPassWriteIndex: stamps.end }),
     }
     return encoder.beginComputePass({ timestampWrites })
   }

@@ -65,7 +65,7 @@ export async function reportWebGpu(options: NodeWebGpuOptions = {}): Promise<Dev
     return report({
       available: false,
       reason: first!.message,
-      ...(first!.hint === undefined ? {} : { hint: first!.hint }),
+      ...(first!.hint !== undefined && { hint: first!.hint }),
     })
   }
 }

@@ -18,7 +18,7 @@ function applyDrop(kernel: Kernel1, step: arg.StepOf<'drop', typeof takes>): Ker
   if ('kernel' in left) return left.kernel
   return failAs('schedule/drop', {
     message: left.reason,
-    ...(left.span ? { labels: [{ span: left.span, text: 'here' }] } : {}),
+    ...(left.span && { labels: [{ span: left.span, text: 'here' }] }),
     expected: 'an iteration that no result depends on, or an iteration that writes the same value everywhere',
     hint: 'drop the consumers first, or mask the iteration if only some elements are needed',
     notes: [print1(kernel)],

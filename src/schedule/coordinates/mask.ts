@@ -44,7 +44,7 @@ export function underMask(
       message: isBuiltAtRunTime
         ? `the consumers of ${mask.name} already iterate over the run-time format: ${found.reason}`
         : found.reason,
-      ...(found.span ? { labels: [{ span: found.span, text: 'here' }] } : {}),
+      ...(found.span && { labels: [{ span: found.span, text: 'here' }] }),
       expected: `an iteration whose results are not needed where ${mask.name} is ${mask.fill}`,
       hint: isBuiltAtRunTime ? `move the mask before the step that makes ${mask.name} live` : found.hint,
       notes: [print1(kernel)],

@@ -82,7 +82,7 @@ export function checkPerfectChain(cx: Context, found: readonly LoopLocation[], v
         ? `${l.name} has other statements next to ${next.name}`
         : `${next.name} is nested in a condition inside of ${l.name}`,
       expected: 'perfectly nested loops',
-      ...(direct ? { hint: `fission ${l.name} separates the statements, where that is legal` } : {}),
+      ...(direct && { hint: `fission ${l.name} separates the statements, where that is legal` }),
     })
   }
   return chain

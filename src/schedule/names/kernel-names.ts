@@ -116,7 +116,7 @@ export function checkNewNames(step: unknown): void {
     failAt('schedule/bad-name', at.span, {
       message: `${show(name)} is not a valid name for a result of ${String(at.kind)}`,
       expected: 'a name: a letter or _, then letters, digits and _',
-      ...(/^[a-z]+$/.test(name) ? { hint: 'this word is reserved; choose another name' } : {}),
+      ...(/^[a-z]+$/.test(name) && { hint: 'this word is reserved; choose another name' }),
     })
   }
 }

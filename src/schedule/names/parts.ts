@@ -58,7 +58,7 @@ export function partsOf(
   return failAt('schedule/no-parts', buffer.span, {
     message: `no step before stores ${buffer.name} in a format`,
     expected: stored.length > 0 ? orList(stored) : `${buffer.name} as … before`,
-    ...(stored.length > 0 ? { lookup: { name: buffer.name, candidates: stored } } : {}),
+    ...(stored.length > 0 && { lookup: { name: buffer.name, candidates: stored } }),
     hint: `write \`${buffer.name} as …\` first`,
   })
 }

@@ -161,7 +161,7 @@ export class Context implements FreshNames {
     return this.refuse('schedule/unknown-buffer', [], {
       message: `there is no buffer ${name}`,
       expected: orList(parts.length > 0 ? parts : candidates),
-      ...(parts.length > 0 ? { hint: `inside of each part of … as p, ${name} is that of the part` } : {}),
+      ...(parts.length > 0 && { hint: `inside of each part of … as p, ${name} is that of the part` }),
       lookup: { name, candidates },
     })
   }

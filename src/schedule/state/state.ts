@@ -173,8 +173,8 @@ const nextKernel = (kernel: Kernel2, outcome: Outcome): Kernel2 =>
     ...kernel,
     body: distributeConditions(outcome.body),
     buffers: sized(buffersAfter(kernel.buffers, outcome), outcome.facts),
-    ...(outcome.facts ? { facts: [...(kernel.facts ?? []), ...outcome.facts] } : {}),
-    ...(outcome.apart ? { disjointWrites: [...(kernel.disjointWrites ?? []), ...outcome.apart] } : {}),
+    ...(outcome.facts && { facts: [...(kernel.facts ?? []), ...outcome.facts] }),
+    ...(outcome.apart && { disjointWrites: [...(kernel.disjointWrites ?? []), ...outcome.apart] }),
   })
 
 const buffersAfter = (

@@ -244,8 +244,8 @@ function converted(step: Ast.Step, env: Env, progress: Progress): Step[] {
             ...(step.live
               ? { live: step.live.inPlace ? ('live in place' as const) : ('live' as const) }
               : {}),
-            ...(room ? { [room.inAll ? 'total' : 'capacity']: size } : {}),
-            ...(step.carried.length ? { for: step.carried.map((it) => names.nest(it)) } : {}),
+            ...(room && { [room.inAll ? 'total' : 'capacity']: size }),
+            ...(step.carried.length && { for: step.carried.map((it) => names.nest(it)) }),
             span,
           },
         },

@@ -112,7 +112,7 @@ export function microCases(kind: DeviceKind): readonly MicroCase[] {
           ]),
         ),
       },
-      params: { m: A.shape[0]!, n: A.shape[1]!, ...(d === undefined ? {} : { d }) },
+      params: { m: A.shape[0]!, n: A.shape[1]!, ...(d !== undefined && { d }) },
     }))
   return [
     ...[1, 8, 64, 256].map((k) => dense('streams', k * 16384 * Math.min(scale, 4), ['X', 'Y'])),

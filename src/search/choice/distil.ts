@@ -224,7 +224,7 @@ export async function familyOf(
   }
   const plan = resultOrError(() => planOf(kernel))
   if (!(plan instanceof SptError)) return plan
-  if (plan.diagnostics[0]!.code !== 'choose/open') throw plan
+  if (plan.code !== 'choose/open') throw plan
   return planOf(await distil(kernel, on.kind, options))
 }
 

@@ -230,7 +230,7 @@ export class TestBench {
       seed: seed + this.#rounds++,
       ...(Number.isFinite(this.#fastest) && { fastest: this.#fastest }),
       warmups: prepared.every((p) => this.firstTime(p) > LONG_MS) ? WARMUPS.long : WARMUPS.short,
-      ...(signal ? { signal } : {}),
+      ...(signal && { signal }),
     }
     const { outcomes: found } = await this.#withLock(
       () => measureRounds(this.device, prepared, { ...options, reference: this.#reference }),

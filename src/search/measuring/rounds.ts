@@ -147,8 +147,7 @@ async function takeSample(
   }
 }
 
-const isLost = (e: unknown): e is SptError =>
-  e instanceof SptError && e.diagnostics[0]!.code === 'device/lost'
+const isLost = (e: unknown): e is SptError => e instanceof SptError && e.code === 'device/lost'
 
 function markFailed(candidates: readonly Candidate[], error: SptError): void {
   for (const c of candidates) {

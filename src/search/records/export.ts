@@ -145,7 +145,7 @@ function optunaTrial(t: StoredTrial, distributions: ReadonlyMap<string, Distribu
     user_attrs: {
       id: t.id,
       status: o.status,
-      ...(measured ? { interval: o.timing.interval, samples: o.timing.samples } : {}),
+      ...(measured && { interval: o.timing.interval, samples: o.timing.samples }),
       message: 'message' in o ? o.message : undefined,
       at_most: o.status === 'bounded' ? o.atMost : undefined,
       code: 'code' in o ? o.code : undefined,

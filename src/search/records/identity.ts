@@ -139,7 +139,7 @@ export function createStudy(
   }
   expectValue('sizes', key.sizes, recordOf(NUMBER, 'numbers by name'))
   const { strategy, seed, data: name } = options
-  const data = { ...(name === undefined ? {} : { name }), tensors: tunedTensors(tensors) }
+  const data = { ...(name !== undefined && { name }), tensors: tunedTensors(tensors) }
   return { ...key, id: studyId(key), kernelName: kernel.name, strategy, seed, data, created: Date.now() }
 }
 

@@ -68,7 +68,7 @@ function checkFormats(kernel: Kernel, buffer: string, texts: unknown): void {
   expectDistinct(`formats of ${buffer}`, list)
   for (const text of list) {
     const result = text === '' ? null : resultOrError(() => kernel.as(buffer, text))
-    if (result instanceof SptError && !result.diagnostics[0]!.code.startsWith('schedule/')) throw result
+    if (result instanceof SptError && !result.code.startsWith('schedule/')) throw result
   }
 }
 

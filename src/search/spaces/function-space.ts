@@ -66,7 +66,7 @@ export function space<K>(
       kernelAt(name, point, make, kernel)
     } catch (e) {
       // Other errors are those of this point, reported where its kernel is made.
-      if (e instanceof SptError && e.diagnostics[0]!.code === LATE) throw e
+      if (e instanceof SptError && e.code === LATE) throw e
     }
   }
   return {
@@ -171,7 +171,7 @@ function walk<K>(name: string, decide: (p: Decisions) => KernelTransform<K>, poi
     return { kind: 'whole', make: make as KernelTransform<K>, decided: decider.decided }
   } catch (e) {
     if (e instanceof Stop) return e.way
-    if (e instanceof SptError && e.diagnostics[0]!.code === THROWN) return { kind: 'thrown', why: e }
+    if (e instanceof SptError && e.code === THROWN) return { kind: 'thrown', why: e }
     throw e
   } finally {
     depth--

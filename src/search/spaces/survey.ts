@@ -54,7 +54,7 @@ export function rejectionCode(space: KernelSpace<unknown>, point: Point): string
     space.kernel(point)
     return null
   } catch (e) {
-    if (e instanceof SptError) return e.diagnostics[0]?.code ?? 'unknown'
+    if (e instanceof SptError) return e.code
     throw e
   }
 }

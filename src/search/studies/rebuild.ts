@@ -53,7 +53,7 @@ export async function rebuildStudy(shared: SharedStudy, options: RebuildOptions 
     ),
   )
   const { params, seed } = shared
-  const inputs = { tensors, params, ...(seed === undefined ? {} : { seed }) }
+  const inputs = { tensors, params, ...(seed !== undefined && { seed }) }
   if (dataFingerprint(kernel, inputs) !== shared.study.fingerprint)
     failWith(
       'studies/other-data',

@@ -91,7 +91,7 @@ export class Session {
       // Errors of the inputs are thrown here, because they do not concern a point.
       await unlessAborted(options.signal, () => evaluator.bench.extent(options.signal))
       const { seed: _, ...inputs } = evaluator.bench.data.inputs
-      const about = { space: spaceKey(space), seed, ...(data === undefined ? {} : { data }) }
+      const about = { space: spaceKey(space), seed, ...(data !== undefined && { data }) }
       const study = records || queue ? createStudy(kernel, inputs, device, about) : null
       const shared = { kernel: kernel.name, params: inputs.params ?? {}, seed: given.seed }
       const bound = Object.keys(given.tensors ?? {})

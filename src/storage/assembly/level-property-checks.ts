@@ -172,7 +172,7 @@ function* rejectFirst<C extends Column>(
     'format/claim',
     `axis ${level.axis.name}${names.length === 0 ? '' : ` at ${pointOf(names, values)}`} ${problem}`,
     {
-      ...(level.axis.span ? { span: level.axis.span } : {}),
+      ...(level.axis.span && { span: level.axis.span }),
       expected: 'a tensor with the properties that the format states of the axis',
       hint: 'leave the claim out, or choose a format that fits the tensor',
     },

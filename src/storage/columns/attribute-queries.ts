@@ -94,7 +94,7 @@ function checkNotNegative<C extends Column>(frame: Frame<C>, q: Query, queries: 
     'format/least-range',
     `the argument ${printWithQueries(operand, queries)} of ${q.kind} may be negative`,
     {
-      ...(q.span ? { span: q.span } : {}),
+      ...(q.span && { span: q.span }),
       expected: 'an expression that is not negative for any coordinates',
       hint: 'use a remainder (e % 65536) or max(e, 0)',
     },

@@ -27,7 +27,7 @@ export const overflowOf = (
 /** Rejects an expression that overflows. @throws SptError `format/map-overflow` */
 export const rejectOverflow = (overflow: NonNullable<ReturnType<typeof overflowOf>>, text: string): never =>
   failWith('format/map-overflow', `${text} reaches ${overflow.hi > HIGHEST ? overflow.hi : overflow.lo}`, {
-    ...(overflow.expr.span ? { span: overflow.expr.span } : {}),
+    ...(overflow.expr.span && { span: overflow.expr.span }),
     expected: 'intermediate results that fit into 32 bits, as in kernels',
     hint: 'divide before multiplying, or map to more axes',
   })

@@ -120,7 +120,7 @@ function windowOf<C extends Column>(sort: Sort, extent: number, frame: Frame<C>)
   const window = sort.within === null ? Math.max(1, extent) : frame.size(sort.within)
   if (window < 1)
     failWith('format/sort-window', `the sort of ${sort.dim} is within windows of ${window} coordinates`, {
-      ...(sort.span ? { span: sort.span } : {}),
+      ...(sort.span && { span: sort.span }),
       expected: 'windows of at least 1 coordinate',
       hint: 'pass a positive argument, or leave `within` out to sort all of them',
     })
@@ -132,7 +132,7 @@ function rejectQuery(sort: Sort, q: Query): never {
     'format/sort-query',
     `the sort of ${sort.dim} uses ${q.kind}, which is undefined for coordinates that are not stored`,
     {
-      ...(q.span ? { span: q.span } : {}),
+      ...(q.span && { span: q.span }),
       expected: `count(… by …) with ${sort.dim} alone after by`,
       hint: 'sort by counts, or by arithmetic of the coordinate',
     },

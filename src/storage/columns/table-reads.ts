@@ -69,7 +69,7 @@ export function uncheckedReads<C extends Column>(
     out.push(
       makeUncheckedRead(frame, inFrame(index), length, (found) => ({
         message: `position ${found} of the list ${name} is read`,
-        ...(x.span ? { span: x.span } : {}),
+        ...(x.span && { span: x.span }),
         expected: `a position from 0 to ${length - 1}: ${name} has ${length} ${length === 1 ? 'boundary' : 'boundaries'}`,
         hint: 'read positions that the list has (find(list, i), find(list, i) + 1), or keep others within it: min(max(k, 0), segments(list))',
       })),
@@ -93,7 +93,7 @@ function uncheckedSortReads<C extends Column>(frame: Frame<C>, q: Query, length:
       ? []
       : makeUncheckedRead(frame, replaceOutOfRange(frame, operand), length, (found) => ({
           message: `the sort has no coordinate ${found}`,
-          ...(q.span ? { span: q.span } : {}),
+          ...(q.span && { span: q.span }),
           expected: `a coordinate from 0 to ${length - 1}`,
           hint: `index ${sourceOf(q, 'sort')}[…] with coordinates of the sorted dimension`,
         })),

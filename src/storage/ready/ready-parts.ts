@@ -249,7 +249,7 @@ function* checkConditions<C extends Column>(
         'format/leak',
         `the arrays of ${instance.text} hold ${yield* pointAt(frame, dims, entry)}, and its condition does not`,
         {
-          ...(where.span ? { span: where.span } : {}),
+          ...(where.span && { span: where.span }),
           expected: 'elements of which the condition of the part holds',
           hint: 'remove the element, or give the list that the arrays were made with',
         },

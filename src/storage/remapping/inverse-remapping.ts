@@ -109,7 +109,7 @@ export function* rejectOutOfExtent<C extends Column>(r: MapContext<C>, entry: nu
     'format/map-range',
     `at ${pointOf(dims, values.slice(0, dims.length))}${queryText && `, where ${queryText},`} the coordinate on ${name} is ${mapped[k]}`,
     {
-      ...(span ? { span } : {}),
+      ...(span && { span }),
       expected:
         extent === undefined ? '0 or more' : `0 to ${extent - 1}, the extent of ${name} being ${extent}`,
       hint: 'correct the map, or the extent of the axis',

@@ -29,6 +29,7 @@ import { buffersOf, readTensor } from '../../run/bind/results/gather-results.ts'
 import type { Bound } from '../../run/bind/types.ts'
 import type { CoordTensor, Tensor, ValueArray } from '../../storage/tensor.ts'
 import type { Binding } from '../binding.ts'
+import { isOutput } from '../inputs.ts'
 import { type Instance, type InstantiateOptions, instantiate as instantiateArrays } from '../runtime.ts'
 
 export { coords, dense, stored } from '../../api/inputs/tensors.ts'
@@ -145,7 +146,7 @@ export async function instantiate(
       await binding.run()
       const out: Record<string, Tensor> = {}
       for (const { name, first } of callerTensors(kernel))
-        if (first.role === 'out' || first.role === 'inout') out[name] = await binding.get(name)
+        if (isOutput(first)) out[name] = await binding.get(name)
       return out
     } finally {
       binding.free()

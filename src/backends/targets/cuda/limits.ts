@@ -87,7 +87,7 @@ export function rejectRegisterOverflow(launch: Launch): void {
       'emit/registers',
       `${launch.name} needs too many registers: ${s.instr} holds ${results} of each thread and takes ${EXTRA_REGISTERS} more, and blocks of ${launch.block.join(' × ')} threads leave ${available} to a thread`,
       {
-        ...(s.span ? { span: s.span } : {}),
+        ...(s.span && { span: s.span }),
         expected: `a tile of at most ${available - EXTRA_REGISTERS} registers a thread at ${threads} threads`,
         hint: 'give the instruction a smaller tile (fewer columns), or the block fewer threads (fewer rows)',
       },

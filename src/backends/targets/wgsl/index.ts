@@ -127,7 +127,7 @@ function wgslModule(plan: Kernel3, use: LaunchUse, target: Wgsl): PrintedModule 
     name: launch.name,
     text: `${text}\n`,
     entries: [{ name: entry, args, block: launch.block, sharedBytes: 0 }],
-    ...(capabilities.length > 0 ? { capabilities } : {}),
+    ...(capabilities.length > 0 && { capabilities }),
   }
 }
 

@@ -14,7 +14,7 @@ export function rejectF64(plan: Kernel3): void {
     'emit/no-f64',
     `${declaration ? `${declaration.name} is` : `${plan.name} computes in`} f64, which WGSL does not have`,
     {
-      ...(offender.span ? { span: offender.span } : {}),
+      ...(offender.span && { span: offender.span }),
       expected: 'f32, f16, bf16, i32, u32, i8, u8 or bool',
       hint: declaration
         ? `declare ${declaration.name} f32, or run the kernel on cpu or cuda`

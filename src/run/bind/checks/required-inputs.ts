@@ -29,7 +29,7 @@ export function requireInputs(
       missing.map(({ name, axes, first: { span } }) => ({
         code: 'bind/missing-buffer',
         message: `buffer ${name} of kernel ${kernel.name} is not bound`,
-        ...(span ? { span } : {}),
+        ...(span && { span }),
         expected: `a tensor over [${axes.join(', ')}]`,
         hint: `bind ${name}, or give a seed for random values`,
       })),
@@ -62,7 +62,7 @@ export function requireStructure(
       'bind/no-structure',
       `axis ${open} of ${t.name} has no structure: no bound tensor gives its coordinates`,
       {
-        ...(span ? { span } : {}),
+        ...(span && { span }),
         expected: `a tensor over [${chainTo(axes, open).join(', ')}] bound to ${open} or to ${t.name}; the values do not count`,
         hint: `bind ${open} to coordinates, declare ${t.name} over an axis that an input has, or over a dense axis`,
       },

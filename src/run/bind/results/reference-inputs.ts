@@ -94,7 +94,7 @@ export function expectedWithin({
     try {
       return { extent, outputs: reference(kernel, inputs, extent) }
     } catch (e) {
-      if (!(e instanceof SptError) || e.diagnostics[0]!.code !== 'reference/too-long') throw e
+      if (!(e instanceof SptError) || e.code !== 'reference/too-long') throw e
     }
   }
   return null

@@ -39,9 +39,7 @@ export function givenParams(
         expected: names.length > 0 ? `one of ${names.join(', ')}` : 'none',
         hint: OPTIONS.includes(name)
           ? `pass the option after the inputs: fn({ … }, { ${name}: ${value} })`
-          : names.length > 0
-            ? `omit ${name}, or use one of the names`
-            : `omit ${name}`,
+          : `omit ${name}${names.length > 0 ? ', or use one of the names' : ''}`,
       })
     params.set(name, checkParam(p, value))
   }

@@ -186,8 +186,8 @@ function tablesOf(split: Split, unused: Unused) {
         fill: 0,
         accumulate: 'i32',
         table: true,
-        ...(t.kind === 'sort' ? { distinct: true } : {}),
-        ...(isFilled(t, instance) ? { below: t.fill } : {}),
+        ...(t.kind === 'sort' && { distinct: true }),
+        ...(isFilled(t, instance) && { below: t.fill }),
       })
     }
   return { axes, buffers }

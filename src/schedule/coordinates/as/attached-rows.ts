@@ -88,7 +88,7 @@ export function viewOf(
       `choose another format, such as csr, or one without blocks of ${axis.parent}`,
     )
   if (base === axis.base && parent === axis.parent) return { axis: x.axis }
-  return { axis: views.of(base, parent), ...(rows ? { rows } : {}) }
+  return { axis: views.of(base, parent), ...(rows && { rows }) }
 }
 
 /** The axis of a part that has the same coordinates as the old axis; null if the part computes the coordinate. */

@@ -152,7 +152,7 @@ function checkUnchanged(read: Expr, shell: Shell, before: number, state: State):
       'schedule/format-distribute',
       `${state.text} separates the iterations inside ${state.nest}, and ${what} reads ${buffer}, which is overwritten before the last use`,
       {
-        ...(read.span ? { span: read.span } : {}),
+        ...(read.span && { span: read.span }),
         expected: 'inner iterations that share nothing but buffers indexed by the outer iterators',
         hint: `keep the value in a buffer over ${state.nest}'s axes, written by a separate iteration`,
       },

@@ -189,7 +189,7 @@ export const QUERY_TEXTS: Readonly<Record<Query['kind'], string>> = {
 function refuse(l: Lookup, message: string): never {
   const names = l.split.over.map(sourceName).join(', ')
   return failWith('schedule/format-lookup', message, {
-    ...(l.access.span ? { span: l.access.span } : {}),
+    ...(l.access.span && { span: l.access.span }),
     expected: `accesses at the iterators of ${names}`,
     hint: 'choose a format of one part whose map is arithmetic, or bind the tensor a second time under a distinct name',
   })

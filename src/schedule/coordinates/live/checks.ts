@@ -208,7 +208,7 @@ export function carriedTo(
   if (own.length < chosen.length)
     failAs('schedule/live-tensor', {
       message: `${nest} does not iterate over each dimension of ${tensor.name} that the format covers`,
-      ...(it.span ? { labels: [{ span: it.span, text: 'here' }] } : {}),
+      ...(it.span && { labels: [{ span: it.span, text: 'here' }] }),
       expected: 'an iteration that accesses a tensor by iterators of the same extents',
       hint: `leave out ${nest}, or mask ${nest} by ${tensor.name}`,
     })

@@ -70,7 +70,7 @@ export function withOffsets(kernel: Kernel1, chain: readonly Axis[]): Kernel1 {
   const nested = (a: Axis): Axis => {
     const parent = under.get(a.name)
     if (!isDense(a) || parent === undefined) return a
-    return { ...a, parent, ...(a.name === axis.name ? { offsets: sums.offsets } : {}) }
+    return { ...a, parent, ...(a.name === axis.name && { offsets: sums.offsets }) }
   }
   return {
     ...kernel,

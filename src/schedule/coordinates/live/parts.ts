@@ -187,7 +187,7 @@ export function checkParts({ parts, open }: LiveParts, r: Readers): void {
       if (!cases.some((c) => conjuncts(c).every(isIdle)))
         failAs('schedule/live-format', {
           message: `${r.text} does not cover every coordinate, and ${s.targets[0]!.buffer} of ${r.kernel.name} may depend on the missing coordinates`,
-          ...(s.span ? { labels: [{ span: s.span, text: 'here' }] } : {}),
+          ...(s.span && { labels: [{ span: s.span, text: 'here' }] }),
           expected: 'statements without effect on elements outside the parts',
           hint: 'add a last part without a condition, or put the condition around the statement',
         })

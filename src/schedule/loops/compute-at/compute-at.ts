@@ -99,7 +99,7 @@ export const computeAt = primitive({
 function options(how: { readonly recompute?: boolean; readonly place?: arg.MemoryScope } | undefined) {
   const { recompute, place } = arg.options('computeAt', how, ['recompute', 'place'])
   expectValues({ recompute }, { recompute: FLAG })
-  return { ...(recompute ? { recompute } : {}), ...(place === undefined ? {} : { place }) }
+  return { ...(recompute && { recompute }), ...(place !== undefined && { place }) }
 }
 
 const goneInto = (producer: For, windows: Windows, loop: For): readonly Gone[] =>

@@ -94,7 +94,7 @@ function alike(cx: Context, first: Member, { name, chain }: Member): readonly St
       cx.refuse('schedule/not-alike', [own, l], {
         message: `${own.name} of ${first.name} and ${l.name} of ${name} ${what}`,
         expected: 'loops of the same extent, conditions and kind (serial, or bound to the same axis)',
-        ...(hint ? { hint } : {}),
+        ...(hint && { hint }),
       })
     if (!sameExpr(own.extent, here(l.extent)))
       other('have different extents', 'split one of them, so that both go over the same tiles')

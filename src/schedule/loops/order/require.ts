@@ -42,7 +42,7 @@ export const require = primitive({
         expected: step.relation === 'equal' ? 'an integer from 0 on' : 'an integer from 1 on',
       })
     const { size, relation, by, span } = step
-    const fact: Fact = { size, relation, by, ...(span ? { span } : {}) }
+    const fact: Fact = { size, relation, by, ...(span && { span }) }
     const body = relation === 'equal' ? fixed(cx.kernel.body, size, by) : cx.kernel.body
     const facts = factsInside([], { ...cx.kernel, facts: [...(cx.kernel.facts ?? []), fact] })
     // Later steps may name a loop that never runs.

@@ -131,7 +131,7 @@ function rejectCount(count: number, what: string, span?: Span): never {
     'convert/too-large',
     `${Number.isFinite(count) ? countText(count) : 'too many'} ${what}: more than a 32-bit position can count`,
     {
-      ...(span ? { span } : {}),
+      ...(span && { span }),
       expected: 'at most 2147483647: positions are 32-bit',
       hint: FEWER_POSITIONS,
     },

@@ -100,7 +100,7 @@ function rejectRange(frame: F, e: Expr, entry: number, value: number, descriptio
   const names = frame.names().filter((n) => !/^@|#/.test(n))
   const coordinates = names.map((n) => frame.column(n)![entry]!)
   return failWith('format/map-range', `at ${pointOf(names, coordinates)} ${description} is ${value}`, {
-    ...(e.span ? { span: e.span } : {}),
+    ...(e.span && { span: e.span }),
     expected: 'a 32-bit integer',
     hint: 'correct the map, or the extent of the axis',
   })

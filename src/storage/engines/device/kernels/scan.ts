@@ -54,7 +54,7 @@ function runScan(q: Queue, s: Scan, carry: boolean): void {
     const spec = {
       key: `${key} up`,
       threads: chunks,
-      columns: { ...s.columns, x_sums: write(sums), ...(resets ? { x_resets: write(resets) } : {}) },
+      columns: { ...s.columns, x_sums: write(sums), ...(resets && { x_resets: write(resets) }) },
       sizes,
     }
     if (granularity.by === 'block') upByBlock(q, s, granularity, spec)
@@ -62,13 +62,13 @@ function runScan(q: Queue, s: Scan, carry: boolean): void {
     if (sumsScanned) scanSums(q, op, { sums, resets })
   }
   const carryColumns: Record<string, Use> = sums
-    ? { x_sums: read(sums), ...(resets && !sumsScanned ? { x_resets: read(resets) } : {}) }
+    ? { x_sums: read(sums), ...(resets && !sumsScanned && { x_resets: read(resets) }) }
     : {}
   const spec = {
     key: `${key} down ${sums ? 'many' : 'one'} ${sumsScanned} ${carry}`,
     threads: Math.max(1, chunks),
-    columns: { ...s.columns, ...carryColumns, ...(total === undefined ? {} : { x_totals: total.page }) },
-    sizes: { ...sizes, ...(total === undefined ? {} : { x_cell: total.first }) },
+    columns: { ...s.columns, ...carryColumns, ...(total !== undefined && { x_totals: total.page }) },
+    sizes: { ...sizes, ...(total !== undefined && { x_cell: total.first }) },
   }
   const last = (e: Expr, sum: Expr): Stmt[] =>
     total === undefined ? [] : [when(eq(e, variable('x_n')), [store('x_totals', variable('x_cell'), sum)])]
@@ -92,9 +92,9 @@ function scanSums(q: Queue, op: Op, { sums, resets }: Record<'sums' | 'resets', 
       key: 'sums',
       n: sums!.length,
       op,
-      columns: { x_part: update(sums!), ...(resets ? { x_starts: read(resets) } : {}) },
+      columns: { x_part: update(sums!), ...(resets && { x_starts: read(resets) }) },
       value: (e) => get('x_part', e),
-      ...(resets ? { reset: (e: Expr) => eq(get('x_starts', e), int(1)) } : {}),
+      ...(resets && { reset: (e: Expr) => eq(get('x_starts', e), int(1)) }),
       body: (e, before) => [store('x_part', e, before)],
     },
     true,

@@ -157,7 +157,7 @@ function fuseLaunches(spec: LaunchSpec, count: number, block: number): LaunchSpe
   return {
     key: spec.key,
     threads: block,
-    ...(spec.shared ? { shared: true } : {}),
+    ...(spec.shared && { shared: true }),
     columns,
     sizes,
     body: (e) => {

@@ -52,7 +52,7 @@ function* boundsOf(frame: F, name: string, order: Column | null, count: number):
     ...t,
     key: `starts of children ${order !== null}`,
     threads: n,
-    columns: { ...t.columns, ...(order ? { x_order: natural(order) } : {}), x_starts: update(starts) },
+    columns: { ...t.columns, ...(order && { x_order: natural(order) }), x_starts: update(starts) },
     body: (s) => [
       when(binary('or', isFirst(s), binary('ne', child(s), child(before(s)))), [
         store('x_starts', child(s), s),
@@ -116,7 +116,7 @@ function gather(
             [`x_to${k}`, write(to)],
           ]),
         ),
-        ...(orderOutput ? { x_places: write(orderOutput) } : {}),
+        ...(orderOutput && { x_places: write(orderOutput) }),
       },
       sizes: { x_first: first },
       body: (e) => {

@@ -97,12 +97,12 @@ function runPass(q: Queue, p: Pass): { readonly order: Column; readonly storedKe
       x_n: n,
       x_length: length,
       x_chunks: chunks,
-      ...(segments ? { x_segments: segments.count } : {}),
+      ...(segments && { x_segments: segments.count }),
     },
     columns: {
       ...(storedKeys ? { x_known: natural(storedKeys) } : key.columns),
-      ...(order && !storedKeys ? { x_order: natural(order) } : {}),
-      ...(segments && bases ? { x_starts: natural(segments.starts), x_bases: natural(bases) } : {}),
+      ...(order && !storedKeys && { x_order: natural(order) }),
+      ...(segments && bases && { x_starts: natural(segments.starts), x_bases: natural(bases) }),
     },
     value: (s) => (storedKeys ? get('x_known', s) : key.value(order ? get('x_order', s) : s)),
   }
@@ -124,10 +124,10 @@ function runPass(q: Queue, p: Pass): { readonly order: Column; readonly storedKe
     ...base,
     columns: {
       ...base.columns,
-      ...(order ? { x_order: natural(order) } : {}),
+      ...(order && { x_order: natural(order) }),
       x_counts: read(counts),
       x_to: write(result.order),
-      ...(result.storedKeys ? { x_keys: write(result.storedKeys) } : {}),
+      ...(result.storedKeys && { x_keys: write(result.storedKeys) }),
     },
   }
   if (chunk.by === 'thread') scatterByThread(q, p, scatterBase)
