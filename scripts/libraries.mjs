@@ -1,5 +1,6 @@
 // Libraries that the bundles of the package and of the playground contain in part.
-import { join, resolve } from 'node:path'
+import { readFileSync } from 'node:fs'
+import { basename, dirname, join, resolve } from 'node:path'
 
 const modules = resolve(import.meta.dirname, '../node_modules')
 /**
@@ -10,8 +11,9 @@ const deferred = {
   'ohm-js': {
     resolveDir: join(modules, 'ohm-js/src'),
     contents: `export function makeRecipe(...args) {
+      const { makeRecipe: made } = require('./main-kernel.js')
       require('./semanticsDeferredInit.js')
-      return require('./main-kernel.js').makeRecipe(...args)
+      return made(...args)
     }`,
   },
   fflate: {
@@ -24,6 +26,34 @@ const deferred = {
       .join('\n'),
   },
 }
+
+/**
+ * Modules of Ohm that grammars from recipes do not use: traces, recipes of grammars, and the checks of a grammar, which is checked when
+ * `ohm generateBundles` compiles it, and again by every test of the parser, because tests load the whole library.
+ */
+const UNUSED = {
+  'pexprs-assertAllApplicationsAreValid': 'assertAllApplicationsAreValid',
+  'pexprs-assertChoicesHaveUniformArity': 'assertChoicesHaveUniformArity',
+  'pexprs-assertIteratedExprsAreNotNullable': 'assertIteratedExprsAreNotNullable',
+  'pexprs-isNullable': null,
+  'pexprs-outputRecipe': null,
+  'pexprs-toArgumentNameList': null,
+  'pexprs-toDisplayString': null,
+}
+const withoutChecks = (file) =>
+  file === 'Trace'
+    ? 'export class Trace {}'
+    : UNUSED[file] === null
+      ? ''
+      : `import {PExpr} from './pexprs-main.js'\nPExpr.prototype.${UNUSED[file]} = () => {}`
+
+/** Names of operations have no arguments, so that Ohm needs no grammar for their signatures. */
+const withoutSignatures = (text) =>
+  text.replace(/^import operationsAndAttributes.*$/m, '').replace(/^initPrototypeParser\(.*$/m, '')
+
+/** Only `freeze` of immer is used, which is one of the utilities in front of the drafts. */
+const utilities = (text) => `${text.slice(0, text.indexOf('// src/utils/plugins.ts'))}export {freeze}`
+
 /** The plugin of esbuild. Pages have fflate's version for browsers. */
 export const libraries = {
   name: 'deferred libraries',
@@ -36,5 +66,20 @@ export const libraries = {
       }),
     )
     onLoad({ filter: /./, namespace: 'deferred' }, ({ path }) => deferred[path])
+    onLoad(
+      { filter: new RegExp(`ohm-js.src.(?:Trace|${Object.keys(UNUSED).join('|')})\\.js$`) },
+      ({ path }) => ({
+        contents: withoutChecks(basename(path, '.js')),
+        resolveDir: dirname(path),
+      }),
+    )
+    onLoad({ filter: /ohm-js.src.semanticsDeferredInit\.js$/ }, ({ path }) => ({
+      contents: withoutSignatures(readFileSync(path, 'utf8')),
+      resolveDir: dirname(path),
+    }))
+    onLoad({ filter: /immer.dist.immer\.mjs$/ }, ({ path }) => ({
+      contents: utilities(readFileSync(path, 'utf8')),
+      resolveDir: dirname(path),
+    }))
   },
 }
