@@ -567,13 +567,20 @@ const namedArgsOf = <V>(value: Arb<V>): Arb<ast.NamedArg<V>[]> =>
       ...named.map(([name, value]) => ({ name, value, span })),
     ])
 /** A call of a schedule or a schedule function. */
-const useCall = fc.integer({ min: 2, max: 3 }).chain((length) =>
-  fc.record({
-    schedule: ident,
-    args: namedArgsOf(fc.oneof<Arb<ast.UseArgument>[]>(expr, field, rarely(useGroup(length), zero))),
-    results: rarely(idents(1), []),
-  }),
-)
+const useCall = fc
+  .integer({ min: 2, max: 3 })
+  .chain((length) =>
+    fc.record({
+      schedule: ident,
+      args: namedArgsOf(fc.oneof<Arb<ast.UseArgument>[]>(expr, field, rarely(useGroup(length), zero))),
+      results: rarely(idents(1), []),
+      of: rarely<Pick<ast.UsedCall, 'kernel' | 'at'>>(
+        ident.map((kernel) => ({ kernel, at: { name: 'part', span } })),
+        {},
+      ),
+    }),
+  )
+  .map(({ of, ...call }): ast.UsedCall => ({ ...call, ...of }))
 
 /** One generator for each step, by its word or kind; those with a word follow from their syntax. */
 const words = Object.values(STEP_SYNTAX).map(({ word, forms }): [string, Arb<ast.Step>] => [

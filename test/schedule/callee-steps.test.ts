@@ -1,6 +1,7 @@
 /** Schedules of called kernels: names of members in text and in TypeScript, shared formats, errors in schedules of callees. */
 import { expect, test } from 'vitest'
 import { parseProgram } from '../../src/api/programs/program.ts'
+import { resultOrError, SptError } from '../../src/ast/diagnostics/diagnostic.ts'
 import { diagnosticOf } from '../support/refusal.ts'
 
 const PROGRAM = `format csr over (i, j) {
@@ -175,4 +176,76 @@ test('formats with other arguments are not taken for one format, and a replaced 
     code: 'schedule/consumed-loop',
     message: expect.stringContaining('i was split into io, ii by step 1'),
   })
+})
+
+test('each point of a space has the steps of the schedules of callees that it uses', async () => {
+  const text = `${PROGRAM} schedule layers.space(least = 2) choose by search {
+    t in 1, 2 .. 8 where (t >= least)
+    use convolution.both(t) at layer[1] or project.rows(t = t) or project.rows(t) at layer.project
+    either { use aggregate.stored at layer[2].aggregate where (t >= 4) } or { use later(t) }
+  }
+  schedule layers.later(t) { use project.rows(t = 2 * t) at layer[2].project }
+  schedule layers.again(t) choose by search { use space(least = t) }`
+  const program = parseProgram(text)
+  const sizes = { n: 64, d: 8 }
+  const traceOf = (steps: string) =>
+    parseProgram(`${text} schedule layers.s { ${steps} }`).kernel('layers').schedule('s').trace
+  for (const [name, prefix] of [
+    ['space', ''],
+    ['again', 'space.'],
+  ] as const) {
+    const space = await program.kernel('layers').space(name, 2).bind('cpu', sizes)
+    const walk = (point: Readonly<Record<string, string | number>>): readonly (typeof point)[] => {
+      const open = space.next(point)
+      return open ? open.values.flatMap((v) => walk({ ...point, [open.name]: v })) : [point]
+    }
+    const points = walk({})
+    expect(points).toHaveLength(3 * (2 + 3))
+    for (const point of points) {
+      const given = (name: string): string =>
+        `${point[prefix + name]}`.replace(/\bt\)/, `${point[`${prefix}t`]})`)
+      const group = given('either').replace(/^\{|where .*|\}$/g, '')
+      const steps = `use ${given('use')}; ${group}`
+      const made = resultOrError(() => traceOf(steps))
+      const applied = resultOrError(() => space.kernel(point).trace)
+      if (made instanceof SptError)
+        expect(applied).toMatchObject({ diagnostics: [{ code: made.diagnostics[0]!.code }] })
+      else expect(applied).toEqual(made)
+      expect(space.call(point)).toBe(null)
+    }
+  }
+  const wrong = (steps: string) =>
+    diagnosticOf(
+      () =>
+        parseProgram(`${text} schedule layers.w choose by search { ${steps} }`).kernel('layers').schedules,
+    )
+  expect(wrong('use project.wide(2) at layer[1].project')?.code).toBe('check/unknown-schedule')
+  expect(wrong('use project.rows(2) at layer[1]')?.code).toBe('schedule/callee')
+  expect(wrong('use project.rows(x = 2)')?.code).toBe('check/unknown-parameter')
+})
+
+test('repetitions are numbered from 1', () => {
+  const {
+    span: _span,
+    labels: _labels,
+    ...below
+  } = diagnosticOf(() =>
+    parseProgram(`${PROGRAM} schedule layers.s { use project.rows at layer[-1].project }`)
+      .kernel('layers')
+      .schedule('s'),
+  )!
+  expect(below).toEqual({
+    code: 'schedule/unknown-call',
+    message: 'there is no call layer[-1]',
+    expected: 'layer[1] to layer[2]',
+    hint: 'write `layer[1]` for the first repetition: repetitions are numbered from 1',
+  })
+  const kernel = parseProgram(PROGRAM).kernel('layers')
+  for (const step of ['split layer[-2].project.i by 4', 'split layer[0].project.i by 4'])
+    expect(
+      diagnosticOf(() =>
+        parseProgram(`${PROGRAM} schedule layers.s { ${step} }`).kernel('layers').schedule('s'),
+      ),
+    ).toMatchObject({ code: 'schedule/unknown-call', hint: below.hint })
+  expect(diagnosticOf(() => kernel.split('layer[3].project.i', 4))?.hint).toBe(undefined)
 })

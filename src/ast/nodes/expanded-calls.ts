@@ -49,7 +49,7 @@ export function callInCall(call: ExpandedCall, outer: ExpandedCall): ExpandedCal
 }
 
 /** The name of a call in schedules. */
-const CALL = /^[^[\]]+(?:\[(?:0|[1-9]\d*)\])*$/
+const CALL = /^[^[\]]+(?:\[(?:0|-?[1-9]\d*)\])*$/
 
 /**
  * The calls of a name in schedules, such as `encoder[3].inner`: without numbers, those in all copies. Returns the problem
@@ -72,8 +72,16 @@ export function callsNamed(name: string, calls: readonly ExpandedCall[]): readon
         message: `there is no call ${label}`,
         lookup: { name: label, candidates: [...new Set(among.map((c) => c.label))] },
       }
-    if (found.length === 0)
-      return { message: `there is no call ${part}`, labels, expected: rangeOf(labelled) }
+    if (found.length === 0) {
+      const isBelowOne = numbers.some((n) => Number.parseInt(n, 10) < 1)
+      const hint = `write \`${callText(labelled[0]!)}\` for the first repetition: repetitions are numbered from 1`
+      return {
+        message: `there is no call ${part}`,
+        labels,
+        expected: rangeOf(labelled),
+        ...(isBelowOne && { hint }),
+      }
+    }
     among = found.flatMap((c) => c.calls)
   }
   return found

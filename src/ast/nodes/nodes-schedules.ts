@@ -123,8 +123,10 @@ export type StepName = 'buffer' | 'nest' | 'size' | 'new loop' | 'new buffer'
  * `use rowwise(8)`, `use threads(sum.i, 8) -> (block, row)`. `use layer.gpu(8) at encoder[3].layer` applies a schedule of a
  * called kernel to a call; without `at`, to all calls of the kernel.
  */
-export interface UseStep extends Item {
+export interface UseStep extends Item, UsedCall {
   readonly kind: 'use'
+}
+export interface UsedCall {
   readonly kernel?: Ident
   readonly at?: Ident
   readonly schedule: Ident
@@ -255,10 +257,7 @@ export interface UseAlternatives extends Item {
   readonly kind: 'uses'
   readonly options: readonly UseOption[]
 }
-export interface UseOption extends Node {
-  readonly schedule: Ident
-  readonly args: readonly NamedArg<UseArgument>[]
-  readonly results: readonly Ident[]
+export interface UseOption extends Node, UsedCall {
   readonly where: Expr | null
 }
 /** `either { steps } or { steps } where (cond)`; at least one group. */

@@ -55,11 +55,11 @@ export const schedules: Actions = {
   AsPart: part<ast.AsPart>(null, '...', 'where'),
   StepEach: line<ast.EachStep>('each', '', 'what=', '', 'buffer', '', 'as', '{steps}'),
   StepMerge: part<ast.MergePartsStep>('merge_parts', '', '', '', 'buffer'),
-  StepUse(_, callee, schedule, args, results, call): ast.UseStep {
+  StepUse: part<ast.UseStep>('use', '', '...'),
+  UsedCall(callee, schedule, args, results, call): ast.UsedCall {
     const [kernel, at] = [callee, call].map((n) => get<ast.Ident | null>(n))
     const use = { schedule: get<ast.Ident>(schedule), args: getList<ast.NamedArg<ast.UseArgument>>(args) }
-    const of = { ...(kernel && { kernel }), ...(at && { at }) }
-    return { kind: 'use', ...use, results: getList(results), ...of, span: spanOf(this) }
+    return { ...use, results: getList(results), ...(kernel && { kernel }), ...(at && { at }) }
   },
   UseArgs: (_, args, _close) => checkGroups(checkOrder(get<ast.NamedArg<ast.UseArgument>[]>(args))),
   UseArg_named: part<ast.NamedArg>(null, 'name', '', 'value'),
@@ -150,7 +150,7 @@ export const spaces: Actions = {
     return step.kind === 'each' || step.kind === 'either' ? step : item({ ...step, span: spanOf(node) })
   },
   UseAlternatives: part<ast.UseAlternatives>('uses', '', 'options'),
-  UseOption: part<ast.UseOption>(null, 'schedule', 'args*', 'results*', 'where'),
+  UseOption: part<ast.UseOption>(null, '...', 'where'),
   Either(_, options) {
     const groups = get<ast.StepGroup[]>(options)
     const node: ast.Either = { kind: 'either', groups, span: spanOf(this) }

@@ -196,13 +196,7 @@ export const namedArgDoc = ({ name, value }: ast.NamedArg<ast.UseArgument>): Doc
   value.kind === 'group' ? useGroupDoc(value.items) : exprDoc(value),
 ]
 
-export const callDoc = ({
-  kernel,
-  schedule,
-  args,
-  results,
-  at,
-}: Pick<ast.UseStep, 'kernel' | 'schedule' | 'args' | 'results' | 'at'>): Doc => [
+export const callDoc = ({ kernel, schedule, args, results, at }: ast.UsedCall): Doc => [
   kernel ? `${kernel.name}.` : '',
   schedule.name,
   optional(args.map(namedArgDoc)),

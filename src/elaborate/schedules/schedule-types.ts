@@ -26,8 +26,8 @@ export interface Schedule {
   readonly formats: ReadonlyMap<Ast.AsStep, AppliedFormat>
   /** The schedules that the steps use, by their names in the schedule's file. */
   readonly uses: ReadonlyMap<string, Schedule>
-  /** For each step that uses a schedule of a called kernel: the calls, and the schedule of each. */
-  readonly calls: ReadonlyMap<Ast.Step, readonly CalleeSchedule[]>
+  /** For each name of a schedule of a called kernel, in a step: the calls, and the schedule of each. */
+  readonly calls: ReadonlyMap<Ast.Ident, readonly CalleeSchedule[]>
   /** The memories and instructions that the steps use, by their names in the schedule's file. */
   readonly memories: ReadonlyMap<string, Family<Memory>>
   readonly instrs: ReadonlyMap<string, Family<Instr>>

@@ -20,7 +20,7 @@ const PLAIN = ['shared', 'register']
 export class StepWalk {
   readonly formats = new Map<Ast.AsStep, AppliedFormat>()
   readonly uses = new Map<string, Schedule>()
-  readonly calls = new Map<Ast.Step, readonly CalleeSchedule[]>()
+  readonly calls = new Map<Ast.Ident, readonly CalleeSchedule[]>()
   readonly memories = new Map<string, Family<Memory>>()
   readonly instrs = new Map<string, Family<Instr>>()
   /** New names of the steps. */
@@ -65,7 +65,7 @@ export class StepWalk {
 
   #use(step: Ast.UseStep, parts: readonly string[]): void {
     if (step.kernel) {
-      this.#useOfCallee({ ...step, kernel: step.kernel }, step, parts)
+      this.#useOfCallee({ ...step, kernel: step.kernel }, parts)
       return
     }
     const used = findSchedule(this.s, step, this.r, [...this.path, this.s])
@@ -83,13 +83,9 @@ export class StepWalk {
     }
   }
 
-  #useOfCallee(
-    use: Ast.UseStep & { readonly kernel: Ast.Ident },
-    step: Ast.UseStep,
-    parts: readonly string[],
-  ): void {
+  #useOfCallee(use: Ast.UseStep & { readonly kernel: Ast.Ident }, parts: readonly string[]): void {
     if (parts.length > 0 || this.s.kind === 'function') {
-      report('schedule/callee', step.span, {
+      report('schedule/callee', use.span, {
         message: `${use.kernel.name}.${use.schedule.name} is a schedule of a called kernel`,
         expected: `\`use ${use.kernel.name}.${use.schedule.name}\` as a step of a schedule of the kernel that calls`,
         hint: 'move the step out of the block or function',
@@ -98,10 +94,10 @@ export class StepWalk {
     }
     const callees = findCallees(this.s, use, this.r, [...this.path, this.s])
     if (!callees) return
-    this.calls.set(step, callees)
+    this.calls.set(use.schedule, callees)
     for (const [k, c] of callees.entries())
       this.uses.set(`${use.kernel.name}.${use.schedule.name} ${k}`, c.schedule)
-    for (const { value } of step.args) if (value.kind !== 'group') this.#number(value, 'integer', parts)
+    for (const { value } of use.args) if (value.kind !== 'group') this.#number(value, 'integer', parts)
   }
 
   /** Resolves the name in a value. Loops and loop nests of kernels are resolved when the steps are applied. */

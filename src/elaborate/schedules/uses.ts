@@ -96,7 +96,7 @@ export function findSchedule(
     return report('check/space-used', span, {
       message: `${name} is a space, whose steps are not decided`,
       expected: 'a schedule with steps',
-      hint: `move \`use ${name}\` into a space`,
+      ...(!step.kernel && { hint: `move \`use ${name}\` into a space` }),
     })
   if (path.includes(decl))
     return report('check/schedule-cycle', span, {

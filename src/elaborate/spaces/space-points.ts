@@ -25,7 +25,7 @@ export function soleUse(
   schedule: Schedule,
 ): { readonly name: string; readonly args: readonly number[] } | null {
   const [step, ...more] = schedule.steps
-  if (step?.kind !== 'use' || more.length > 0) return null
+  if (step?.kind !== 'use' || step.kernel || more.length > 0) return null
   const { name } = step.schedule
   // Names of schedules contain no dot; prefixes of nested spaces do.
   if (name.includes('.')) return soleUse(schedule.uses.get(name)!)

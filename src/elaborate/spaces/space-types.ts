@@ -17,7 +17,7 @@ export interface Space {
   readonly conditions: readonly SpaceCondition[]
   readonly body: readonly SpaceStep[]
   /** The formats, schedules, memories and instructions that the steps name, as for schedules. */
-  readonly names: Pick<Schedule, 'formats' | 'uses' | 'memories' | 'instrs' | 'made'>
+  readonly names: Pick<Schedule, 'formats' | 'uses' | 'calls' | 'memories' | 'instrs' | 'made'>
   /** The statistics in conditions of the space and its nested spaces, by the names of their variables. */
   readonly statistics: ReadonlyMap<string, Statistic>
   /** The device queries in conditions, by the names of their variables. */

@@ -275,7 +275,7 @@ export class Walk {
       steps,
       formats: space.names.formats,
       uses,
-      calls: new Map(),
+      calls: space.names.calls,
       memories: space.names.memories,
       instrs: space.names.instrs,
       span: space.span,

@@ -96,7 +96,7 @@ class Elaboration {
     const formats = new Map([...this.#declared].map(([own, f]) => [own, this.#format(f)]))
     const steps = items.filter((x) => x.kind !== 'numbers' && x.kind !== 'formats' && x.kind !== 'only')
     const body = this.#steps(steps)
-    const { formats: applied, uses, memories, instrs } = this.#walk
+    const { formats: applied, uses, calls, memories, instrs } = this.#walk
     const made = namesAround(this.#walk.made, this.r.kernel, uses)
     return {
       kernel: kernel.name,
@@ -106,7 +106,7 @@ class Elaboration {
       numbers: numbers.filter((n) => n !== null),
       conditions: this.#numbers.conditions,
       body,
-      names: { formats: applied, uses, memories, instrs, made },
+      names: { formats: applied, uses, calls, memories, instrs, made },
       statistics: knownStatistics(this.#names.statistics, [], this.r.kernel).statistics,
       device: this.#names.device,
       text: print({ kind: 'file', imports: [], decls: [this.s], span: name.span }),
@@ -184,13 +184,13 @@ class Elaboration {
   #uses(s: Ast.UseAlternatives): SpaceStep {
     const name = this.#unnamed('use')
     const options = s.options.map((o): StepOption => {
-      const { schedule, args, results, span } = o
-      const step: Ast.UseStep = { kind: 'use', schedule, args, results, span }
+      const { where, ...used } = o
+      const step: Ast.UseStep = { kind: 'use', ...used }
       const text = printStep(step).slice('use '.length)
       return {
         text,
-        conditions: this.#numbers.conditionsOf(o.where),
-        numbers: this.#numbers.mentionedIn(args),
+        conditions: this.#numbers.conditionsOf(where),
+        numbers: this.#numbers.mentionedIn(used.args),
         body: this.#used(step),
       }
     })
@@ -212,7 +212,7 @@ class Elaboration {
   #used(step: Ast.UseStep): StepOption['body'] {
     const { schedules, functions, space: find } = this.r
     const { name, span } = step.schedule
-    const decl = schedules?.get(name) ?? functions.get(name)
+    const decl = step.kernel ? undefined : (schedules?.get(name) ?? functions.get(name))
     if (decl?.kind !== 'choice' || decl.by !== 'search')
       return singleUses(step).map((s) => this.#plainUse(s, decl?.params ?? []))
     if (this.path.includes(decl)) {

@@ -74,10 +74,10 @@ function stepsIn(schedule: Schedule, args: readonly (number | undefined)[], prog
     callParameters: () => [],
   }
   return schedule.steps.flatMap((s, k) => {
-    if (!isOfCallees(s, schedule)) return convert(s, env, progress)
+    if (!isOfCallees(s)) return convert(s, env, progress)
     // Steps on coordinates of all callees come first.
-    if (k > 0 && isOfCallees(schedule.steps[k - 1]!, schedule)) return []
-    const end = schedule.steps.findIndex((x, j) => j > k && !isOfCallees(x, schedule))
+    if (k > 0 && isOfCallees(schedule.steps[k - 1]!)) return []
+    const end = schedule.steps.findIndex((x, j) => j > k && !isOfCallees(x))
     return inCallees(schedule.steps.slice(k, end < 0 ? undefined : end), env, progress)
   })
 }
@@ -87,7 +87,7 @@ function inCallees(uses: readonly Ast.Step[], env: Env, progress: Progress): Ste
   const at: { now?: Now } = {}
   const flat = (s: Ast.Step, own: Env, newNames: NewNames): readonly Called[] => {
     if (s.kind !== 'use') return [{ step: s, env: own, newNames }]
-    const callees = own.schedule.calls.get(s)
+    const callees = own.schedule.calls.get(s.schedule)
     if (!callees) {
       const used = usedBy(s, own.schedule)
       const inside = used.kernel === null ? callEnv(s, used, own, newNames) : withArguments(s, used, own)

@@ -138,7 +138,7 @@ export function countOf(schedule: Schedule): number {
 
 /** The schedules that a step uses: of each call, if it uses a schedule of a called kernel. */
 export const usesOf = (step: Ast.UseStep, schedule: Schedule): readonly Schedule[] =>
-  schedule.calls.get(step)?.map((c) => c.schedule) ?? [usedBy(step, schedule)]
+  schedule.calls.get(step.schedule)?.map((c) => c.schedule) ?? [usedBy(step, schedule)]
 
 export const usedBy = (step: Ast.UseStep, schedule: Schedule): Schedule =>
   schedule.uses.get(step.schedule.name)!

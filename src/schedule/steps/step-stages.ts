@@ -6,7 +6,7 @@ import { endsCoordinates, LOOP_STEPS } from '../primitives.ts'
 import { usesOf } from './step-fields.ts'
 
 /** True for a step that uses a schedule of a called kernel. */
-export const isOfCallees = (s: Ast.Step, { calls }: Schedule): boolean => s.kind === 'use' && calls.has(s)
+export const isOfCallees = (s: Ast.Step): boolean => s.kind === 'use' && s.kernel !== undefined
 
 /** Steps on coordinates are excluded after the step; `onLoops`: whether they are excluded before it. */
 export function isOnLoops(
