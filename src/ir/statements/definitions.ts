@@ -83,10 +83,6 @@ export const definitionsIn = (s: Stmt): DefinitionsInside =>
 
 const definitionsInside = memoize((s: Stmt): Definitions => new Definitions(s))
 
-/** True if the statement, or one nested in it, binds the name. */
-export const bindsName = (s: Stmt, name: string): boolean =>
-  boundBy(s).includes(name) || bodiesOf(s).some((b) => b.some((x) => bindsName(x, name)))
-
 /** All loops, outer before inner. */
 export const loopsOf = (body: Body): readonly For[] =>
   body.length === 1 ? definitionsIn(body[0]!).loops : body.flatMap((s) => definitionsIn(s).loops)

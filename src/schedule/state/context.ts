@@ -8,7 +8,7 @@ import { orList } from '../../ast/diagnostics/suggest.ts'
 import { type FreshNames, nestNames, unusedName } from '../../ir/expressions/bound-names.ts'
 import { print2 } from '../../ir/print/print-stage2.ts'
 import type { LoopLocation } from '../../ir/statements/definitions.ts'
-import { allocations, bindsName, definitionsIn, findLoop, loopsOf } from '../../ir/statements/definitions.ts'
+import { allocations, definitionsIn, findLoop, loopsOf } from '../../ir/statements/definitions.ts'
 import type { Buffer, For, Kernel2 } from '../../ir/statements/loops.ts'
 import { KernelNames, type LoopRef, loopNames, type NameBase } from '../names/kernel-names.ts'
 
@@ -23,13 +23,6 @@ export interface Consumed {
   /** The number of the step, from 1. */
   readonly step: number
 }
-
-/** Up to this number of loop nests, a linear search is faster than an index of all names. */
-const FEW_NESTS = 8
-
-/** Returns whether `text` is the qualified name of the loop, such as `agg.i`. */
-const isNamed = ({ nest, name }: For, text: string): boolean =>
-  text.length === nest.length + 1 + name.length && text.startsWith(`${nest}.`) && text.endsWith(name)
 
 export class Context implements FreshNames {
   readonly #own = new Set<string>()
@@ -46,15 +39,7 @@ export class Context implements FreshNames {
   }
 
   #isTaken(name: string): boolean {
-    if (this.#own.has(name)) return true
-    const { params, buffers, body } = this.kernel
-    if (body.length > FEW_NESTS) return this.#names.has(name)
-    return (
-      body.some((s) => bindsName(s, name)) ||
-      params.some((p) => p.name === name) ||
-      buffers.some((b) => b.name === name) ||
-      this.consumed.some((c) => c.var === name)
-    )
+    return this.#own.has(name) || this.#names.has(name)
   }
 
   /** Returns the same context over a kernel that this step has already changed. */
@@ -112,13 +97,7 @@ export class Context implements FreshNames {
   }
 
   #named(name: string): readonly For[] {
-    const { body } = this.kernel
-    if (body.length > FEW_NESTS)
-      return this.#names.nestsWith(name).flatMap((s) => definitionsIn(s).named.get(name)!)
-    const out: For[] = []
-    for (const s of body)
-      for (const l of definitionsIn(s).loops) if (l.name === name || isNamed(l, name)) out.push(l)
-    return out
+    return this.#names.nestsWith(name).flatMap((s) => definitionsIn(s).named.get(name)!)
   }
 
   #refuseConsumed(gone: Consumed): never {
@@ -168,10 +147,9 @@ export class Context implements FreshNames {
 
   /** Claims and returns the name `base`, or `base_2` and so on if `base` is taken. */
   fresh(base: string): string {
-    const from = this.kernel.body.length > FEW_NESTS ? this.#names.freeNumber(base) : undefined
     const name =
       this.known.placeholder?.((nameOf) => nameOf(base), 'definition') ??
-      unusedName(base, (x) => this.#isTaken(x), from)
+      unusedName(base, (x) => this.#isTaken(x), this.#names.freeNumber(base))
     this.#own.add(name)
     return name
   }

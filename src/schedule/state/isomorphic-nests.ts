@@ -8,7 +8,7 @@ import { unusedName } from '../../ir/expressions/bound-names.ts'
 import { getOrAdd, memoize } from '../../ir/memoize.ts'
 import { nodesOnce, renamed } from '../../ir/node-trees.ts'
 import { readsOf, writesOf } from '../../ir/statements/accesses.ts'
-import { bindsName, definitionsIn, loopsOf } from '../../ir/statements/definitions.ts'
+import { definitionsIn, loopsOf } from '../../ir/statements/definitions.ts'
 import type { Buffer, For, Kernel2, Stmt } from '../../ir/statements/loops.ts'
 import { KernelNames, type NameBase } from '../names/kernel-names.ts'
 import type { Step } from '../steps/resolve.ts'
@@ -233,17 +233,10 @@ function newName(made: NewName[], first: number, base: NameBase, of: NewName['of
   return placeholder
 }
 
-function isUsed(
-  { kernel: { body, buffers }, consumed }: ScheduleState,
-  { placeholder: name, of }: NewName,
-): boolean {
+function isUsed({ kernel, consumed, names }: ScheduleState, { placeholder: name, of }: NewName): boolean {
   if (of === 'loop' || of === 'nest')
-    return loopsOf(body).some((l) => (of === 'loop' ? l.name : l.nest) === name)
-  return (
-    body.some((s) => bindsName(s, name)) ||
-    buffers.some((b) => b.name === name) ||
-    consumed.some((c) => c.var === name)
-  )
+    return loopsOf(kernel.body).some((l) => (of === 'loop' ? l.name : l.nest) === name)
+  return names.follow(kernel, consumed).has(name)
 }
 
 /** True for the loop nests of a group in the model. */
