@@ -288,8 +288,7 @@ describe.each(['cpu', 'webgpu'] as const)('on %s', (kind) => {
     expect(out).toEqual(rows.map((r, e) => `${r} ${columns[e]}: ${3 * (e + 1)}`).sort())
     const other = coords([5, 5], [rows, columns.with(9, 3)], Float32Array.from(rows).fill(3))
     expect(await complaint(() => prepare(kernel, { A, B: other }))).toMatch(/convert\/shared.*A and B/)
-    const host = () =>
-      bindResident(new Built(device, { kind: 'fixed', code: prepared.code }), { A: parts.A!, B })
+    const host = () => bindResident(Built.fixed(prepared.code), { A: parts.A!, B })
     expect(await complaint(host)).toMatch(/convert\/shared.*B is bound from the host/)
   })
 
@@ -301,9 +300,7 @@ describe.each(['cpu', 'webgpu'] as const)('on %s', (kind) => {
       await prepared.run()
       expect([...(await prepared.get('y')).values!]).toEqual(expected)
       expect((await prepared.verify()).ok).toBe(true)
-      const host = keep(
-        await bindResident(new Built(device, { kind: 'fixed', code: prepared.code }), { A, x: bare }),
-      )
+      const host = keep(await bindResident(Built.fixed(prepared.code), { A, x: bare }))
       await host.run()
       expect([...(await host.get('y')).values!]).toEqual(expected)
     }

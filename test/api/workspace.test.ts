@@ -72,7 +72,7 @@ property(
       prepared.push(await data.bind(await CANDIDATES[k]!(kernel).build(device, { auto: false })))
     for (const p of prepared) {
       await p.run()
-      const alone = await new Built(device, { kind: 'fixed', code: p.code })({ A, B, d })
+      const alone = await Built.fixed(p.code)({ A, B, d })
       expect((await p.get('C')).values).toEqual(alone.C!.values)
       expect((await data.verify(p)).problems).toEqual([])
     }

@@ -6,9 +6,9 @@ import { bindPlan } from '../../run/bind/bind-plan.ts'
 import type { Device } from '../../runtime/device.ts'
 import type { AutoSchedulable } from '../auto-schedule/format-candidates.ts'
 import { isUnscheduled, scheduleCandidates } from '../auto-schedule/schedule-candidates.ts'
-import { COMPILER } from '../dispatch/compiler.ts'
 import { callerStatistics } from '../dispatch/input-facts.ts'
-import { type AnyKernel, automaticSelection, type Dispatch } from '../dispatch/schedules.ts'
+import { KernelFamily } from '../dispatch/kernel-family.ts'
+import { type AnyKernel, automaticSelection, type KernelDispatch } from '../dispatch/schedules.ts'
 import { checkSizes, isRecord } from '../inputs/argument-checks.ts'
 import { refuseStatistics } from '../inputs/bound-inputs.ts'
 import { Built } from './built.ts'
@@ -38,7 +38,7 @@ export interface BuildOptions extends WorkOptions {
 /** `open`: the dispatch that selects a schedule for each binding. */
 export async function buildKernel(
   kernel: AnyKernel,
-  open: Dispatch | null,
+  open: KernelDispatch | null,
   device: Device,
   options: BuildOptions,
 ): Promise<Built> {
@@ -58,7 +58,7 @@ export async function buildKernel(
   if (!(auto && open)) refuseStatistics(source, facts.statistics ?? {})
   if (!auto) {
     const code = await compileOrdered(kernel, device, deterministic, work)
-    return new Built(device, { kind: 'fixed', code })
+    return Built.fixed(code)
   }
   return open
     ? buildDispatch({ ...open, deterministic }, device, facts, work)
@@ -67,18 +67,14 @@ export async function buildKernel(
 
 /** Compiles the schedule that a dispatch selects without data, if conditions need no data. */
 async function buildDispatch(
-  open: Dispatch,
+  open: KernelDispatch,
   device: Device,
   { sizes, statistics = {}, signal, onProgress }: BuildOptions,
   work: Work,
 ): Promise<Built> {
   const hasStatistics = callerStatistics(open.choice, statistics).size > 0
-  const family = new Built(
-    device,
-    sizes ? { ...open, sizes: new Map(Object.entries(sizes)) } : open,
-    null,
-    COMPILER,
-  )
+  const schedules = new KernelFamily(device, { ...open, sizes: sizes && new Map(Object.entries(sizes)) })
+  const family = new Built(schedules)
   const released = (): void => family.release()
   // Runs measure these; until then, no schedule is preferred.
   if (![...open.choice.statistics.values()].some((s) => s.kind === 'fill_ratio' && s.live)) {
@@ -92,7 +88,7 @@ async function buildDispatch(
   // On a software adapter, the default dispatch runs small data without its schedules, whose compilation takes seconds.
   if (open.isDefault && device.isSoftware) return family
   try {
-    await work.wait(family.compileAll(work), released)
+    await work.wait(schedules.compileAll(work), released)
   } catch (e) {
     released()
     throw e
@@ -117,8 +113,7 @@ export async function buildDefault<K extends AnyKernel & AutoSchedulable<K>>(
   work: Work = new Work(),
 ): Promise<{ readonly kernel: K; readonly built: Built }> {
   const compile = (k: K) => compileOrdered(k, device, deterministic, work)
-  if (!isUnscheduled(kernel.compilation))
-    return { kernel, built: new Built(device, { kind: 'fixed', code: await compile(kernel) }) }
+  if (!isUnscheduled(kernel.compilation)) return { kernel, built: Built.fixed(await compile(kernel)) }
   // On GPUs, candidates are compiled once sizes are known, because code for unknown sizes has a version per remainder.
   const form =
     device.kind === 'cpu' || sizes ? scheduleCandidates(kernel, device.kind, sizes, 1)[0] : undefined
@@ -134,8 +129,8 @@ export async function buildDefault<K extends AnyKernel & AutoSchedulable<K>>(
   if (sizes || bindPlan(kernel.compilation.kernel).operands.size > 0) {
     const isNotable = form !== undefined && form.plain.length > 0 && early.kernel === guess
     const selection = isNotable ? automaticSelection(form, source, []) : null
-    return { kernel: early.kernel, built: new Built(device, { kind: 'fixed', code: early.code }, selection) }
+    return { kernel: early.kernel, built: Built.fixed(early.code, selection) }
   }
   const schedules = { kind: 'automatic', base: kernel, source, deterministic, ...early } as const
-  return { kernel: early.kernel, built: new Built(device, schedules, null, COMPILER) }
+  return { kernel: early.kernel, built: new Built(new KernelFamily(device, schedules)) }
 }

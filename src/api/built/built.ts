@@ -2,7 +2,6 @@
 import { failWith, resultOrError, SptError } from '../../ast/diagnostics/diagnostic.ts'
 import { WORK_OPTIONS, Work } from '../../ast/work.ts'
 import type { Plan, PlanFamily } from '../../plan/schema.ts'
-import { writePlan } from '../../plan/write.ts'
 import type { Bound } from '../../run/bind/index.ts'
 import type { Compilation } from '../../run/compile/compile.ts'
 import type { Program, Sources } from '../../run/compile/program.ts'
@@ -10,11 +9,10 @@ import type { UnorderedSum } from '../../run/verify/unordered-sums.ts'
 import type { Device } from '../../runtime/device.ts'
 import { DISPOSE } from '../../runtime/dispose.ts'
 import type { Tensor } from '../../storage/tensor.ts'
-import type { Compiler } from '../dispatch/compiler.ts'
 import type { SelectionInputs } from '../dispatch/device-facts.ts'
 import type { Selection } from '../dispatch/dispatch-conditions.ts'
 import { Runs } from '../dispatch/runs.ts'
-import { type Schedules, withRejected } from '../dispatch/schedules.ts'
+import { withRejected } from '../dispatch/schedules.ts'
 import { Selector } from '../dispatch/selector.ts'
 import { expectInputs, expectRecord, valuesIn } from '../inputs/bound-inputs.ts'
 import { type BindOptions, type Inputs, namedInputs, type SelectionOptions } from '../inputs/flat-inputs.ts'
@@ -45,18 +43,17 @@ export class Built extends Callable<
   readonly #family: Family
 
   /** @internal */
-  constructor(
-    device: Device,
-    schedules: Schedules,
-    selection: Selection | null = null,
-    compiler: Compiler | null = null,
-  ) {
-    const family = new Family(device, schedules, compiler)
+  constructor(family: Family, selection: Selection | null = null) {
     super(family.source.name)
-    this.device = device
+    this.device = family.device
     this.sources = family.sources
     this.selection = selection
     this.#family = family
+  }
+
+  /** @internal Code with a fixed schedule. */
+  static fixed(code: CompiledCode, selection: Selection | null = null): Built {
+    return new Built(new Family(code.device, { kind: 'fixed', code }), selection)
   }
 
   /** Name of the dispatch, with arguments, that selects the schedule of each binding; `null` for a fixed schedule. */
@@ -81,7 +78,9 @@ export class Built extends Callable<
   get deterministic(): boolean {
     if (this.device.kind === 'cpu') return true
     const { schedules } = this.#family
-    return schedules.kind === 'fixed' ? this.unorderedSums.length === 0 : schedules.deterministic === true
+    return 'deterministic' in schedules
+      ? schedules.deterministic === true
+      : schedules.kind === 'fixed' && this.unorderedSums.length === 0
   }
 
   /**
@@ -113,7 +112,7 @@ export class Built extends Callable<
       selector.check(candidate)
       work.begin('compile', this.name)
       const code = await work.wait(candidate.compile())
-      return new Built(this.device, { kind: 'fixed', code }, candidate.selection)
+      return Built.fixed(code, candidate.selection)
     })
   }
 
@@ -202,19 +201,12 @@ export class Built extends Callable<
    * @throws SptError `choose/open` if schedules of a dispatch depend on data, or if there are more than six
    */
   get plan(): Plan | PlanFamily {
-    const { schedules } = this.#family
-    if (schedules.kind !== 'dispatch') return writePlan(this.program.plan)
-    return schedules.loaded ?? this.#family.compiler.familyPlan(schedules, this.device)
+    return this.#family.plan
   }
 
   /** @internal */
   get program(): Program {
     return this.code.program
-  }
-
-  /** @internal Compiles the schedules that a dispatch may select, if they need no data. */
-  compileAll(work: Work): Promise<void> {
-    return this.#family.compileAll(work)
   }
 
   /** @internal The host's part of `bind`. */

@@ -26,6 +26,11 @@ export interface Candidate {
   compile(device?: Device): Promise<CompiledCode>
 }
 
+/** A schedule that a dispatch selects. */
+export interface Selected extends Pick<Candidate, 'schedule'> {
+  readonly selection: Selection
+}
+
 /** Compiled code as the only schedule. */
 export const candidateOf = (code: CompiledCode, inputs: RunInputs, label = ''): Candidate => ({
   schedule: code,

@@ -1,53 +1,41 @@
-/** The schedules of a compiled kernel on a device, compiled on first use. */
-import { invariant, resultOrError, SptError } from '../../ast/diagnostics/diagnostic.ts'
+/** The schedules of a compiled kernel on a device: a single one, or those of a plan that was loaded. */
+import { invariant } from '../../ast/diagnostics/diagnostic.ts'
 import { appliedName } from '../../ast/print/message-text.ts'
-import { releaseAll, type Work } from '../../ast/work.ts'
 import type { Kernel1 } from '../../ir/coordinates/stage1.ts'
-import { getOrAddPromise } from '../../ir/memoize.ts'
+import type { Plan, PlanFamily } from '../../plan/schema.ts'
+import { writePlan } from '../../plan/write.ts'
 import type { Sources } from '../../run/compile/program.ts'
 import type { Device } from '../../runtime/device.ts'
+import type { Tensor } from '../../storage/tensor.ts'
+import type { AutoScheduleInputs } from '../auto-schedule/schedule-candidates.ts'
 import type { AutomaticRules } from '../dispatch/automatic-rules.ts'
-import type { Compiler } from '../dispatch/compiler.ts'
-import type { Selection } from '../dispatch/dispatch-conditions.ts'
-import type { AnyKernel, Schedules } from '../dispatch/schedules.ts'
-import { withPlace } from '../programs/error-sources.ts'
-import { type Candidate, candidateOf } from './candidates.ts'
+import type { BranchCall, Known, Selection } from '../dispatch/dispatch-conditions.ts'
+import type { Dispatch, LoadedDispatch, Schedules } from '../dispatch/schedules.ts'
+import type { RunInputs } from '../inputs/bound-inputs.ts'
+import { type Candidate, candidateOf, type Selected } from './candidates.ts'
 import { CompiledCode } from './code.ts'
 
+/** The data by which times are predicted. */
+export interface ComparedData {
+  readonly sparse: Readonly<Record<string, Tensor>>
+  /** List and set arguments of formats. */
+  readonly beside: Readonly<Record<string, Tensor>>
+  readonly sizes: ReadonlyMap<string, number>
+}
+
+/** Compiled schedules. `KernelFamily` overrides the methods that compile or compare schedules. */
 export class Family {
+  readonly device: Device
   readonly schedules: Schedules
   /** Schedules selected so far, with all arguments; empty for the auto-scheduler. */
   readonly variants = new Set<string>()
-  /** Rules for run-time zeros that the auto-scheduler selected, by sizes. */
-  readonly rules = new Map<string, Promise<AutomaticRules | null>>()
   /** Schedules compiled so far. */
-  readonly codes = new Set<CompiledCode>()
-  readonly device: Device
-  /** Compiled schedules: of a dispatch by kernel, which `schedules.ts` caches; of the auto-scheduler by steps. */
-  readonly #compiled = new Map<unknown, Promise<CompiledCode>>()
+  readonly codes: Set<CompiledCode>
 
-  readonly #compiler: Compiler | null
-
-  /** `compiler`: `null` if all schedules are compiled. */
-  constructor(device: Device, schedules: Schedules, compiler: Compiler | null) {
+  constructor(device: Device, schedules: Schedules) {
     this.device = device
-    this.#compiler = compiler
     this.schedules = schedules
-    const { code } = this
-    if (code) this.codes.add(code)
-    if (schedules.kind === 'automatic')
-      this.#compiled.set(this.#keyOf(schedules.kernel), Promise.resolve(schedules.code))
-    for (const loaded of this.#loaded) this.codes.add(loaded)
-  }
-
-  get compiler(): Compiler {
-    invariant(this.#compiler, 'a schedule that is not compiled')
-    return this.#compiler
-  }
-
-  /** Key of the steps of a kernel. Kernels of different sizes often share them. */
-  #keyOf({ compilation }: AnyKernel): string {
-    return JSON.stringify(this.compiler.traceOf(compilation))
+    this.codes = new Set(this.code ? [this.code] : this.#loaded?.codes.values())
   }
 
   /** Code that needs no data; `null` for a dispatch. */
@@ -55,12 +43,9 @@ export class Family {
     return this.schedules.kind === 'dispatch' ? null : this.schedules.code
   }
 
-  /** Compiled plans of a dispatch that was loaded. */
-  get #loaded(): Iterable<CompiledCode> {
+  get #loaded(): LoadedDispatch | undefined {
     const { schedules } = this
-    return schedules.kind === 'dispatch' && !('compilation' in schedules.schedules)
-      ? schedules.schedules.values()
-      : []
+    return schedules.kind === 'dispatch' && 'codes' in schedules ? schedules : undefined
   }
 
   /** The kernel without steps. */
@@ -70,9 +55,12 @@ export class Family {
 
   /** Sources of the program; empty for plans that were loaded. */
   get sources(): Sources {
-    const { schedules } = this
-    if (schedules.kind !== 'dispatch') return schedules.code.sources
-    return 'compilation' in schedules.schedules ? schedules.schedules.sources : new Map()
+    return this.code?.sources ?? new Map()
+  }
+
+  /** Throws SptError `choose/open` if schedules of a dispatch depend on data, or if there are too many. */
+  get plan(): Plan | PlanFamily {
+    return this.#loaded?.loaded ?? writePlan(this.code!.program.plan)
   }
 
   /** Name of the dispatch with its arguments; `null` without a dispatch. */
@@ -86,6 +74,11 @@ export class Family {
     return kind === 'fixed' ? this.source.name : `${this.source.name}.${this.dispatch ?? 'auto'}`
   }
 
+  /** The schedule of a branch. Throws SptError `schedule/…` for an illegal step. */
+  scheduleOf(call: BranchCall, _args: readonly number[]): Candidate['schedule'] {
+    return this.#loaded!.codes.get(call)!
+  }
+
   /** A selected schedule for some inputs. */
   candidate(
     schedule: Candidate['schedule'],
@@ -93,67 +86,55 @@ export class Family {
     label: string,
     inputs: Candidate['inputs'],
   ): Candidate {
-    if (selection) {
-      const { schedule: name, args, text } = selection
-      this.variants.add(name === null ? text : appliedName(name, args))
-    }
-    const { device } = this
-    if (schedule instanceof CompiledCode) return { ...candidateOf(schedule, {}, label), selection, inputs }
-    const compile = (other = device): Promise<CompiledCode> =>
-      other === device
-        ? this.#compile(schedule, selection)
-        : this.compiler.compileSteps<AnyKernel>(schedule, other)
-    return { schedule, selection, label, device, inputs, compile }
+    invariant(schedule instanceof CompiledCode, 'a schedule that is not compiled')
+    this.addVariant(selection)
+    return { ...candidateOf(schedule, {}, label), selection, inputs }
   }
 
-  /**
-   * Compiles the schedules that a dispatch may select, if they need no data, and are not more than a family has. Throws SptError
-   * `schedule/…`, `device/compile` of any of them.
-   */
-  async compileAll(work?: Work): Promise<void> {
-    const { schedules, compiler } = this
-    const { closedBranches, closedSchedule, MOST_PLANS } = compiler
-    if (schedules.kind !== 'dispatch') return
-    const branches = resultOrError(() => closedBranches(schedules, this.device))
-    if (branches instanceof SptError) return
-    const closed = branches.map(({ calls }) => calls.filter((c) => !c.open))
-    if (new Set(closed.flatMap((calls) => calls.map((c) => c.text))).size > MOST_PLANS) return
-    for (const calls of closed)
-      for (const own of calls) {
-        const schedule = resultOrError(() => closedSchedule(schedules, this.device, own))
-        // `fastest` skips illegal schedules.
-        if (schedule instanceof SptError && calls.length === 1) throw schedule
-        if (schedule && !(schedule instanceof SptError))
-          await this.#compile(schedule, { schedule: own.call.schedule.name, span: own.call.span }, work)
-      }
+  protected addVariant(selection: Selection | null): void {
+    if (!selection) return
+    const { schedule, args, text } = selection
+    this.variants.add(schedule === null ? text : appliedName(schedule, args))
   }
 
-  /** Compiles a schedule once. Errors name the selected branch. */
-  #compile(
-    kernel: AnyKernel,
-    selection: Pick<Selection, 'schedule' | 'span' | 'alternatives'> | null,
-    work?: Work,
-  ): Promise<CompiledCode> {
-    return getOrAddPromise(
-      this.#compiled,
-      selection?.schedule || selection?.alternatives ? kernel : this.#keyOf(kernel),
-      async () => {
-        try {
-          const code = await this.compiler.compileSteps<AnyKernel>(kernel, this.device, work)
-          this.codes.add(code)
-          return code
-        } catch (e) {
-          throw selection ? withPlace(e, selection.span) : e
-        }
-      },
-    )
+  // The methods below are documented in `KernelFamily`.
+
+  exclusionOf(_call: BranchCall, _args: readonly number[]): string | null {
+    return null
   }
 
-  /** Releases every compiled schedule. A dispatch compiles again for later selections. */
+  async rulesFor(
+    _sizes: ReadonlyMap<string, number>,
+    _inputs: RunInputs,
+    _tensors: Readonly<Record<string, Tensor>>,
+  ): Promise<AutomaticRules | null> {
+    return null
+  }
+
+  automatic(
+    _values: AutoScheduleInputs,
+    _rules: AutomaticRules | null,
+    _inputs: Candidate['inputs'],
+  ): readonly Candidate[] {
+    return []
+  }
+
+  withoutSchedule(
+    _sizes: ReadonlyMap<string, number>,
+    _sparse: () => ComparedData['sparse'],
+  ): Selected | null {
+    return null
+  }
+
+  combined(_known: Known, _selected: (dispatch: Dispatch) => Selected): Selected | string | null {
+    return null
+  }
+
+  fastest(legal: readonly Selected[], _data: ComparedData): Selected {
+    return legal[0]!
+  }
+
   release(): void {
-    releaseAll(this.#compiled.values())
-    this.#compiled.clear()
-    for (const loaded of this.#loaded) loaded.release()
-    this.code?.release()
+    for (const code of this.codes) code.release()
   }
 }

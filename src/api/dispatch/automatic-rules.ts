@@ -15,7 +15,6 @@ import { ratioOf, selectRules } from '../kernels/rules.ts'
 import { deviceChoice, type RunBranch } from './device-choice.ts'
 import type { Selection } from './dispatch-conditions.ts'
 import type { LiveRatios } from './prepared-schedule.ts'
-import { exclusionOf } from './schedule-comparison.ts'
 import { type AnyKernel, type Automatic, automaticSelection, decidedByRuns } from './schedules.ts'
 
 /** Rules that are predicted to be faster than the dense kernel on the first data. */
@@ -38,6 +37,7 @@ const MOST_PLAIN = 2 ** 22
 export async function automaticRules(
   schedules: Automatic,
   device: Device,
+  isExcluded: (kernel: AnyKernel) => boolean,
   inputs: RunInputs,
   sizes: ReadonlyMap<string, number>,
   tensors: Readonly<Record<string, Tensor>>,
@@ -52,7 +52,7 @@ export async function automaticRules(
   const live = new Map(found.selected.map(ratioOf))
   const form = scheduleCandidates(found.kernel, device.kind, Object.fromEntries(sizes), 1)[0]
   const kernel = form?.kernel ?? found.kernel
-  if (exclusionOf(kernel, { schedules, device }) !== null) return null
+  if (isExcluded(kernel)) return null
   const conditions = [...live.keys()].map((name, k) =>
     binary('lt', variable(name, 'f64'), constant(found.selected[k]!.limit, 'f64')),
   )

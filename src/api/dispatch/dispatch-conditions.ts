@@ -103,6 +103,9 @@ export interface Decision {
 /** Returns the value of a size, device property or statistic; booleans are 0 and 1. Throws if it is unknown. */
 export type Lookup = (variable: Var) => number
 
+/** The value of a name; undefined if it is open. */
+export type Known = (variable: Var) => number | undefined
+
 /**
  * Applies positional arguments to a dispatch; omitted ones take their defaults. @throws SptError `schedule/arguments`, `schedule/argument`
  */
@@ -170,7 +173,7 @@ export function decide(
       )
       continue
     }
-    const reason = branch.conditions.length > 0 ? conjunction(branch.conditions) : 'otherwise'
+    const reason = conjunction(branch.conditions)
     const all = branch.calls.map((call) => {
       const given = call.args.map((a, k) => (a ? argument(call, k, value(a)) : undefined))
       return { call, given, text: callText(call.schedule, given) }
@@ -212,13 +215,13 @@ export function decide(
   })
 }
 
-/** The conjunction of conditions and comparisons, as text. */
+/** The conjunction of conditions and comparisons, as text; `otherwise` without any. */
 export function conjunction(conditions: readonly Condition[], comparisons: readonly string[] = []): string {
   const isSingle = conditions.length + comparisons.length === 1
   const operands = conditions.map(({ expr, text }) =>
     !isSingle && expr.kind === 'binary' && expr.op === 'or' ? `(${text})` : text,
   )
-  return [...operands, ...comparisons].join(' and ')
+  return [...operands, ...comparisons].join(' and ') || 'otherwise'
 }
 
 /** Throws one SptError with all errors of `look` for values that the dispatch may need. */
@@ -230,21 +233,30 @@ function rejectMissing({ branches }: Branching, look: Lookup): void {
     if (!missing.has(v.name)) missing.set(v.name, value.diagnostics)
     return undefined
   }
-  for (const { conditions, calls, span } of branches) {
-    // Other errors are reported when the branches are evaluated in order.
-    const open = resultOrError(() => openConditions(conditions, known))
-    if (open === null) continue
-    for (const { args } of calls) for (const a of args) if (a) resultOrError(() => reduced(a, known, span))
-    if (!(open instanceof SptError) && open.length === 0) break
-  }
+  // Other errors are reported when the branches are evaluated in order.
+  resultOrError(() => {
+    for (const { calls, span } of openBranches(branches, known))
+      for (const { args } of calls) for (const a of args) if (a) resultOrError(() => reduced(a, known, span))
+  })
   if (missing.size > 0) throw new SptError([...missing.values()].flat())
 }
 
+/** A branch that may hold, with the conditions that known names leave open; none for a branch that always holds. */
+interface OpenBranch extends Branch {
+  readonly open: readonly Expr[]
+}
+
+/** The branches that may hold, in order. Throws SptError `choose/division`. */
+export function* openBranches(branches: readonly Branch[], known: Known): Generator<OpenBranch> {
+  for (const branch of branches) {
+    const open = openConditions(branch.conditions, known)
+    if (open) yield { ...branch, open }
+    if (open?.length === 0) return
+  }
+}
+
 /** The conditions that known names leave open; `null` if one of them does not hold. Throws SptError `choose/division`. */
-export function openConditions(
-  conditions: readonly Condition[],
-  known: (v: Var) => number | undefined,
-): readonly Expr[] | null {
+function openConditions(conditions: readonly Condition[], known: Known): readonly Expr[] | null {
   const open: Expr[] = []
   for (const { expr, span } of conditions) {
     const rest = reduced(expr, known, span)
@@ -255,7 +267,7 @@ export function openConditions(
 }
 
 /** Substitutes known names, and evaluates what they determine. Throws SptError `choose/division`. */
-export function reduced(e: Expr, known: (v: Var) => number | undefined, place: Span): Expr {
+export function reduced(e: Expr, known: Known, place: Span): Expr {
   if (e.kind === 'var') {
     const value = known(e)
     return value === undefined ? e : constant(value, e.dtype)

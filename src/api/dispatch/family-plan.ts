@@ -2,7 +2,7 @@
  * Branches of a dispatch on a device: conditions without device properties and parameters, and schedules. Schedules that need no data are
  * compiled together, and written as a family of plans.
  */
-import { failWith, invariant } from '../../ast/diagnostics/diagnostic.ts'
+import { failWith } from '../../ast/diagnostics/diagnostic.ts'
 import type { Expr, Var } from '../../ir/expressions/expr.ts'
 import { freeVars } from '../../ir/expressions/expr-tree.ts'
 import { printExpr1 } from '../../ir/print/print-stage1.ts'
@@ -13,20 +13,13 @@ import { planOn } from '../../run/compile/compiled-program.ts'
 import type { DeviceProperties } from '../../run/compile/device-limits.ts'
 import { runOn } from '../../run/compile/program.ts'
 import { valuesOf } from '../../schedule/steps/parameter-values.ts'
-import { CompiledCode } from '../built/code.ts'
 import { sumsOf } from '../built/unordered-sums.ts'
 import { deviceChoice, type RunBranch } from './device-choice.ts'
 import { type DeviceFacts, deviceAnswer, type SelectionContext } from './device-facts.ts'
-import {
-  type BranchCall,
-  callText,
-  type DispatchCall,
-  openConditions,
-  reduced,
-} from './dispatch-conditions.ts'
+import { type BranchCall, callText, type DispatchCall, openBranches, reduced } from './dispatch-conditions.ts'
 import { formatOf } from './fill-ratio.ts'
 import { liveRatios } from './prepared-schedule.ts'
-import { type AnyKernel, type Dispatch, scheduleOf } from './schedules.ts'
+import { type AnyKernel, type KernelDispatch, scheduleOf } from './schedules.ts'
 
 /** Maximum number of plans of a family. */
 export const MOST_PLANS = 6
@@ -48,7 +41,7 @@ interface ClosedBranch {
 
 /** Returns the branches that may hold on the device for the expected sizes, in order. */
 export function closedBranches(
-  { choice, values, sizes }: DispatchCall & Pick<Dispatch, 'sizes'>,
+  { choice, values, sizes }: DispatchCall & Pick<KernelDispatch, 'sizes'>,
   on: SelectionContext,
   given: DeviceFacts = {},
 ): readonly ClosedBranch[] {
@@ -56,17 +49,10 @@ export function closedBranches(
     const question = choice.device.get(v.name)
     return values.get(v.name) ?? (question ? deviceAnswer(on, given, question, v) : sizes?.get(v.name))
   }
-  const out: ClosedBranch[] = []
-  for (const { conditions, calls, span } of choice.branches) {
-    const open = openConditions(conditions, known)
-    if (open === null) continue
-    out.push({
-      conditions: open,
-      calls: calls.map((call) => closedCall(call, (a) => reduced(a, known, span))),
-    })
-    if (open.length === 0) break
-  }
-  return out
+  return [...openBranches(choice.branches, known)].map(({ open, calls, span }) => ({
+    conditions: open,
+    calls: calls.map((call) => closedCall(call, (a) => reduced(a, known, span))),
+  }))
 }
 
 function closedCall(call: BranchCall, reduce: (a: Expr) => Expr): ClosedCall {
@@ -81,12 +67,11 @@ function closedCall(call: BranchCall, reduce: (a: Expr) => Expr): ClosedCall {
  * `schedule/…` for an illegal step.
  */
 export function closedSchedule(
-  dispatch: Dispatch,
+  dispatch: KernelDispatch,
   on: DeviceProperties,
   { call, args }: ClosedCall,
 ): AnyKernel | null {
   const schedule = scheduleOf(dispatch, call, [...valuesOf(call.schedule, args).values()])
-  invariant(!(schedule instanceof CompiledCode), 'loaded families are compiled')
   if (!dispatch.deterministic) return schedule
   return sumsOf<AnyKernel>(schedule, on).length === 0 ? schedule : null
 }
@@ -109,20 +94,19 @@ export function rejectLive({ choice, text }: DispatchCall, branches: readonly Cl
 
 /** The plan of the branches, if every condition depends on fill ratios that runs measure, and the branches can be combined. */
 function combinedPlan(
-  dispatch: Dispatch,
+  dispatch: KernelDispatch,
   closed: readonly ClosedBranch[],
   on: DeviceProperties,
 ): Plan | null {
-  const { schedules: base, choice } = dispatch
-  const live = liveRatios(choice)
+  const live = liveRatios(dispatch.choice)
   const isLive = (e: Expr): boolean => [...freeVars(e)].every((name) => live.has(name))
   const branches = closed.flatMap(({ conditions, calls }): RunBranch[] => {
     const schedule = calls.length === 1 && !calls[0]!.open ? closedSchedule(dispatch, on, calls[0]!) : null
     if (!schedule || !conditions.every(isLive)) return []
     return [{ text: calls[0]!.text, conditions, compilation: schedule.compilation }]
   })
-  if (branches.length !== closed.length || !('compilation' in base)) return null
-  const kernel = deviceChoice(base, dispatch.text, branches, live, on)
+  if (branches.length !== closed.length) return null
+  const kernel = deviceChoice(dispatch.base, dispatch.text, branches, live, on)
   return typeof kernel === 'string'
     ? null
     : writePlan(planOn(on, kernel.compilation, { sources: kernel.sources }))
@@ -132,7 +116,11 @@ function combinedPlan(
  * Returns a dispatch as a family of plans, or as a single plan if each run selects on the device. Throws SptError as `closedSchedule` and `rejectLive`, and `choose/open` if schedules or their
  * arguments depend on data, or if there are more than `MOST_PLANS`.
  */
-export function familyPlan(dispatch: Dispatch, on: DeviceProperties, given?: DeviceFacts): Plan | PlanFamily {
+export function familyPlan(
+  dispatch: KernelDispatch,
+  on: DeviceProperties,
+  given?: DeviceFacts,
+): Plan | PlanFamily {
   const { choice, text, source } = dispatch
   const open = (why: string): never =>
     failWith('choose/open', `${choice.kernel}.${text} is not a family of plans: ${why}`, {

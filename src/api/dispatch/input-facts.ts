@@ -10,7 +10,7 @@ import { checkResident } from '../resident/resident-check.ts'
 import type { SelectionContext, SelectionInputs } from './device-facts.ts'
 import { checkDeviceFacts, deviceAnswer } from './device-facts.ts'
 import type { Branching } from './dispatch-conditions.ts'
-import { SizeFacts } from './size-facts.ts'
+import { SizeFacts } from './facts.ts'
 import { Statistics } from './statistics.ts'
 
 /** Facts about data and device that a dispatch or a space uses. */

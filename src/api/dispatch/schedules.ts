@@ -32,7 +32,7 @@ export interface AnyKernel extends AutoSchedulable<AnyKernel>, Pick<ErrorSources
   compiledAs(c: Compilation): AnyKernel
 }
 
-export type Schedules = Fixed | Automatic | Dispatch
+export type Schedules = Fixed | Automatic | KernelDispatch | LoadedDispatch
 
 interface Fixed {
   readonly kind: 'fixed'
@@ -60,12 +60,20 @@ export interface Automatic {
 export interface Dispatch extends DispatchCall {
   readonly kind: 'dispatch'
   readonly source: Kernel1
-  /** The kernel to which the schedules of branches are applied, or compiled plans by schedule call. */
-  readonly schedules: AnyKernel | ReadonlyMap<BranchCall, CompiledCode>
-  /** The family of plans, if it was loaded. */
-  readonly loaded?: PlanFamily
   /** Lists and sets that formats of the branches take. */
   readonly used: DeclaredInputs
+}
+
+/** A family of plans that was loaded. */
+export interface LoadedDispatch extends Dispatch {
+  readonly loaded: PlanFamily
+  readonly codes: ReadonlyMap<BranchCall, CompiledCode>
+}
+
+/** A dispatch whose schedules are compiled on first use. */
+export interface KernelDispatch extends Dispatch {
+  /** The kernel to which the schedules of branches are applied. */
+  readonly base: AnyKernel
   readonly deterministic?: boolean | undefined
   /** Expected sizes, for which schedules are compiled before data are bound, and for which a family of plans is written. */
   readonly sizes?: ReadonlyMap<string, number> | undefined
@@ -145,12 +153,7 @@ const kernelsOf = new WeakMap<Compilation, Map<string, AnyKernel>>()
 const MOST_MADE = 256
 
 /** The schedule of a call with all its arguments. Throws SptError `schedule/…` for an illegal step. */
-export function scheduleOf(
-  { schedules: base }: Dispatch,
-  call: BranchCall,
-  args: readonly number[],
-): AnyKernel | CompiledCode {
-  if (!('compilation' in base)) return base.get(call)!
+export function scheduleOf({ base }: KernelDispatch, call: BranchCall, args: readonly number[]): AnyKernel {
   const kernels = getOrAdd(kernelsOf, base.compilation, () => new Map<string, AnyKernel>())
   const { name } = call.schedule
   const key = appliedName(name, args)

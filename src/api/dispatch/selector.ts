@@ -2,11 +2,10 @@
 
 import { invariant, resultOrError, SptError } from '../../ast/diagnostics/diagnostic.ts'
 import { lazy } from '../../ast/lazy.ts'
-import { getOrAddPromise } from '../../ir/memoize.ts'
 import { sparseTensors } from '../../run/bind/binding-names.ts'
 import { checkDimensions, givenParams } from '../../run/bind/sizes/bound-sizes.ts'
 import { DenseOnDevice, type Tensor } from '../../storage/tensor.ts'
-import { type Candidate, candidateOf, kernelOf } from '../built/candidates.ts'
+import { type Candidate, candidateOf, kernelOf, type Selected } from '../built/candidates.ts'
 import { CompiledCode } from '../built/code.ts'
 import type { Family } from '../built/schedule-family.ts'
 import { declaredOf, type RunInputs, valuesIn } from '../inputs/bound-inputs.ts'
@@ -15,18 +14,11 @@ import { randomInputs } from '../inputs/random-inputs.ts'
 import { residentStructure } from '../resident/resident-structure.ts'
 import type { AutomaticRules } from './automatic-rules.ts'
 import { modelFor, type SelectionInputs } from './device-facts.ts'
-import { type Decision, decide, type Selection } from './dispatch-conditions.ts'
+import { type Decision, decide, type Known, type Selection } from './dispatch-conditions.ts'
 import { equalRatios, type Facts, lookupIn } from './facts.ts'
 import { inputFacts } from './input-facts.ts'
 import { type LiveRatios, liveRatios } from './prepared-schedule.ts'
-import type { Selected } from './schedule-comparison.ts'
-import {
-  type Automatic,
-  automaticSelection,
-  checkRequirements,
-  type Dispatch,
-  scheduleOf,
-} from './schedules.ts'
+import { checkRequirements, type Dispatch } from './schedules.ts'
 
 /** Label of the schedule without data. */
 const WITHOUT_DATA = 'the schedule without data'
@@ -67,7 +59,7 @@ export class Selector {
   /** Downloads all data that the selection needs from a device; undefined if there are none. */
   fetch(): Promise<void> | undefined {
     const { schedules, source, device } = this.#family
-    if (schedules.kind === 'automatic' && !this.#given.resident) return this.#fetchRules(schedules)
+    if (schedules.kind === 'automatic' && !this.#given.resident) return this.#fetchRules()
     if (schedules.kind === 'fixed' || !this.#given.resident) return undefined
     const facts = this.#accepted(() => this.#facts())
     const own = Object.entries(declaredOf(source, this.#given.resident, this.#used))
@@ -83,17 +75,11 @@ export class Selector {
   }
 
   /** Measures rules for run-time zeros on the first data of these sizes. */
-  async #fetchRules(schedules: Automatic): Promise<void> {
-    const { device, rules } = this.#family
-    const facts = device.isSoftware ? undefined : this.#accepted(() => this.#facts())
+  async #fetchRules(): Promise<void> {
+    const facts = this.#family.device.isSoftware ? undefined : this.#accepted(() => this.#facts())
     if (!facts || !this.isMeasuredFirst) return
     const { values, inputs, sizes } = facts
-    const key = JSON.stringify([...sizes.sizes])
-    this.#rules = await getOrAddPromise(rules, key, async () => {
-      // Loaded on demand, to keep browser bundles small.
-      const { automaticRules } = await import('./automatic-rules.ts')
-      return automaticRules(schedules, device, inputs, sizes.sizes, values.tensors)
-    })
+    this.#rules = await this.#family.rulesFor(sizes.sizes, inputs, values.tensors)
     this.live = this.#rules?.live ?? this.live
   }
 
@@ -109,34 +95,15 @@ export class Selector {
     if (schedules.kind === 'dispatch') return [this.onDevice() ?? this.select()]
     const { code } = schedules
     const isSelecting = schedules.kind === 'automatic' && code.program.live
-    const found = isSelecting ? this.#accepted(() => this.#automatic(schedules)) : undefined
+    const found = isSelecting ? this.#accepted(() => this.#automatic()) : undefined
     return [...(found ?? []), candidateOf(code, this.#given, WITHOUT_DATA)]
   }
 
   /** Candidates of the auto-scheduler; empty if none is legal. */
-  #automatic({ base, source }: Automatic): readonly Candidate[] {
-    const { fastestCandidates, keepsDeclaredFormats } = this.#family.compiler
+  #automatic(): readonly Candidate[] {
     const { tensors, params } = this.#facts().values
     const values = { tensors: { ...tensors, ...this.#structure }, params }
-    const forms = fastestCandidates(base, this.#family.device, values)
-    // The fastest format was selected from samples, so the data may not fit; lowering or the device may reject it.
-    const rejected: string[] = []
-    const ordered = forms.filter((f) => {
-      const reason = this.#exclusion(f.kernel)
-      if (reason !== null) rejected.push(`${f.text}: ${reason}`)
-      return reason === null
-    })
-    const declared = ordered.find((f) => keepsDeclaredFormats(base, f))
-    const best = new Set([ordered[0], declared].flatMap((f) => f ?? []))
-    const inputs = (): RunInputs => this.#facts().inputs
-    const ruled = declared ? this.#rules?.nextTo(declared) : null
-    const first = ruled && this.#family.candidate(ruled.kernel, ruled.selection, ruled.selection.text, inputs)
-    const others = [...best].map((form) => {
-      const isNotable = rejected.length > 0 || form.plain.length > 0
-      const selection = isNotable ? automaticSelection(form, source, rejected) : null
-      return this.#family.candidate(form.kernel, selection, form.text, inputs)
-    })
-    return first ? [first, ...others] : others
+    return this.#family.automatic(values, this.#rules, () => this.#facts().inputs)
   }
 
   /**
@@ -159,23 +126,22 @@ export class Selector {
    * the schedules cannot be combined.
    */
   onDevice(): Candidate | null {
-    const { schedules: dispatch, device } = this.#family
-    if (this.live.size === 0 || dispatch.kind !== 'dispatch') return null
-    if (dispatch.isDefault && this.#withoutSchedule(dispatch)) return null
+    const { schedules: choice } = this.#family
+    if (this.live.size === 0 || choice.kind !== 'dispatch' || this.#withoutSchedule()) return null
     const { statistics, sizes } = this.#facts()
     const look = lookupIn([statistics], sizes)
-    const selected = (one: Dispatch): Selected => this.#selectedIn(one, [])
-    const isOpen = (name: string): boolean => this.live.has(name) && !statistics.isGiven(name)
-    const made = resultOrError(() =>
-      this.#family.compiler.combinedBranches(dispatch, device, { look, isOpen, selected }),
-    )
+    const known: Known = (v) =>
+      this.live.has(v.name) && !statistics.isGiven(v.name)
+        ? undefined
+        : (choice.values.get(v.name) ?? look(v))
+    const made = resultOrError(() => this.#family.combined(known, (one) => this.#selectedIn(one, [])))
     if (made instanceof SptError || !made) return null
     if (typeof made === 'string') {
       this.#hostSelection = made
       return null
     }
-    const { kernel, selection } = made
-    const candidate = this.#family.candidate(kernel, selection, selection.text, () =>
+    const { schedule, selection } = made
+    const candidate = this.#family.candidate(schedule, selection, selection.text, () =>
       this.#inputsOf(candidate),
     )
     for (const s of selection.alternatives ?? []) this.#family.variants.add(s.text)
@@ -189,14 +155,14 @@ export class Selector {
   }
 
   #selectedIn(dispatch: Dispatch, runs: readonly Facts[], passed?: ReadonlySet<string>): Selected {
-    const { device } = this.#family
-    const plain = dispatch.isDefault ? this.#withoutSchedule(dispatch) : null
+    const { device, source } = this.#family
+    const plain = this.#withoutSchedule()
     if (plain) return plain
     const decisions = this.#decisions(dispatch, runs, passed)
     const { sizes } = this.#facts().sizes
     const selectedBy = (decision: Decision): Selected => {
       const { call, selection } = decision
-      const schedule = scheduleOf(dispatch, call, selection.args)
+      const schedule = this.#family.scheduleOf(call, selection.args)
       const { facts } = schedule instanceof CompiledCode ? schedule.program.plan : schedule.compilation.loops
       checkRequirements(dispatch, decision, facts, sizes)
       return { schedule, selection }
@@ -212,9 +178,8 @@ export class Selector {
     }
     // If none of the schedules is legal, report the error of the first.
     if (legal.length < 2) return legal[0] ?? selectedBy(decisions[0]!)
-    const { source } = this.#family
     const beside = besideDeclared(source, this.#inputs.tensors ?? {}, this.#used)
-    return this.#family.compiler.fastestOf(this.#family, legal, { sparse, beside, sizes })
+    return this.#family.fastest(legal, { sparse, beside, sizes })
   }
 
   /** The decisions of the first branch with a schedule that is not excluded. */
@@ -224,17 +189,12 @@ export class Selector {
     for (;;) {
       const decisions = decide(dispatch, lookupIn([...runs, statistics], sizes), passed, excluded)
       const before = excluded.size
-      for (const { call, selection } of dispatch.deterministic ? decisions : []) {
-        const schedule = resultOrError(() => scheduleOf(dispatch, call, selection.args))
-        const reason = schedule instanceof SptError ? null : this.#exclusion(schedule)
+      for (const { call, selection } of decisions) {
+        const reason = this.#family.exclusionOf(call, selection.args)
         if (reason !== null) excluded.set(selection.text, reason)
       }
       if (excluded.size === before) return decisions
     }
-  }
-
-  #exclusion(schedule: Candidate['schedule']): string | null {
-    return schedule instanceof CompiledCode ? null : this.#family.compiler.exclusionOf(schedule, this.#family)
   }
 
   /** True if another fill ratio may select another schedule, because a condition uses it. */
@@ -284,14 +244,8 @@ export class Selector {
     checkDimensions(kernel, new Map(Object.entries(tensors)), this.#facts().sizes.sizes)
   }
 
-  /** Returns the base kernel, which runs as `parallel()`, if the rule for software adapters applies; otherwise null. */
-  #withoutSchedule({ schedules: base, choice, text: dispatch, source }: Dispatch): Selected | null {
-    if (!('compilation' in base)) return null
-    const { PLAIN, plainReason } = this.#family.compiler
-    const reason = plainReason(this.#family.device, base, this.#facts().sizes.sizes, this.#sparse())
-    if (reason === null) return null
-    const selection = automaticSelection({ text: PLAIN, reason }, source, [])
-    return { schedule: base, selection: { ...selection, dispatch, span: choice.span } }
+  #withoutSchedule(): Selected | null {
+    return this.#family.withoutSchedule(this.#facts().sizes.sizes, () => this.#sparse())
   }
 
   /** Returns the sparse tensors that are bound. */

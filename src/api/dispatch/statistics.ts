@@ -21,10 +21,9 @@ import { type CoordTensor, DenseOnDevice, namedArrays, type Tensor } from '../..
 import type { BoundValues } from '../inputs/bound-inputs.ts'
 import { residentStructure } from '../resident/resident-structure.ts'
 import type { FillRatioStatistic } from './dispatch-conditions.ts'
-import type { Facts } from './facts.ts'
+import type { Facts, SizeFacts } from './facts.ts'
 import type { Lengths } from './fill-ratio.ts'
 import { isWhole, lengthsOf, needsValues, offsetsOf, setsOf, storedFraction } from './fill-ratio.ts'
-import type { SizeFacts } from './size-facts.ts'
 
 /** Statistics by name. */
 type Wanted = ReadonlyMap<string, Statistic | FillRatioStatistic>

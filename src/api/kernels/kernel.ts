@@ -14,11 +14,10 @@ import type { ScheduleCandidate } from '../auto-schedule/schedule-candidates.ts'
 import { fastestCandidates, isUnscheduled, scheduleCandidates } from '../auto-schedule/schedule-candidates.ts'
 import { type BuildOptions, buildKernel } from '../built/build.ts'
 import type { Built } from '../built/built.ts'
-import { Family } from '../built/schedule-family.ts'
-import { COMPILER } from '../dispatch/compiler.ts'
 import { kindOf, type SelectionContext } from '../dispatch/device-facts.ts'
 import { type DispatchCall, dispatchCall, type Selection } from '../dispatch/dispatch-conditions.ts'
-import type { Dispatch } from '../dispatch/schedules.ts'
+import { KernelFamily } from '../dispatch/kernel-family.ts'
+import type { KernelDispatch } from '../dispatch/schedules.ts'
 import { Selector } from '../dispatch/selector.ts'
 import { checkDevice, checkSizes, expectArgument, nameText } from '../inputs/argument-checks.ts'
 import { declaredOf, type RunInputs, valuesIn } from '../inputs/bound-inputs.ts'
@@ -36,7 +35,7 @@ import { SteppedKernel } from './stepped-kernel.ts'
 export type { TraceStep } from './nests.ts'
 
 /** A dispatch of the program. */
-type OpenDispatch = Omit<Dispatch, 'choice'> & DispatchCall<Choice>
+type OpenDispatch = Omit<KernelDispatch, 'choice'> & DispatchCall<Choice>
 
 /** A kernel under the selected schedule. */
 export interface Variant {
@@ -220,7 +219,7 @@ export class Kernel extends SteppedKernel<Kernel> {
     const given = namedInputs('choose', inputs, others, ['resident', ...WORK_OPTIONS])
     const work = new Work(options)
     work.begin('select', `${this.name}.${open.text}`)
-    const selector = new Selector(new Family(on as Device, { ...open, deterministic }, COMPILER), given)
+    const selector = new Selector(new KernelFamily(on as Device, { ...open, deterministic }), given)
     const fetching = selector.fetch()
     if (fetching) await work.wait(fetching)
     const isDevice = typeof on !== 'string' && 'compile' in on
@@ -294,7 +293,7 @@ export class Kernel extends SteppedKernel<Kernel> {
         kind: 'dispatch',
         ...call,
         source: this.source,
-        schedules: usual ? this : new Kernel(super.compilation, this.surroundings),
+        base: usual ? this : new Kernel(super.compilation, this.surroundings),
         used: formatInputsOfChoice(call.choice),
         isDefault: usual !== undefined,
       }

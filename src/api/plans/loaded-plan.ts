@@ -14,9 +14,10 @@ import { loadOn } from '../../run/compile/program.ts'
 import type { Device } from '../../runtime/device.ts'
 import { Built } from '../built/built.ts'
 import { CompiledCode } from '../built/code.ts'
+import { Family } from '../built/schedule-family.ts'
 import type { BranchCall, Branching } from '../dispatch/dispatch-conditions.ts'
 import { formatOf } from '../dispatch/fill-ratio.ts'
-import type { Dispatch } from '../dispatch/schedules.ts'
+import type { LoadedDispatch } from '../dispatch/schedules.ts'
 import { statisticIn } from '../dispatch/statistics.ts'
 import { checkDevice } from '../inputs/argument-checks.ts'
 
@@ -33,11 +34,11 @@ export async function loadPlan(
     work.begin('compile', p.kernel)
     return new CompiledCode(null, await work.wait(loadOn(device, p), (late) => late.release()))
   }
-  if (!isFamily(plan)) return new Built(device, { kind: 'fixed', code: await codeOf(readPlan(plan)) })
+  if (!isFamily(plan)) return Built.fixed(await codeOf(readPlan(plan)))
   const family = readFamily(plan)
   await checkBinding(family.kernel, null)
   const dispatch = dispatchOf(family, await allOrNone(family.plans.map(codeOf)))
-  return new Built(device, { ...dispatch, loaded: structuredClone(plan) })
+  return new Built(new Family(device, { ...dispatch, loaded: structuredClone(plan) }))
 }
 
 /**
@@ -61,7 +62,7 @@ async function checkBinding(kernel: Kernel1, stored: ReadonlySet<string> | null)
 function dispatchOf(
   { kernel, schedule, statistics: written, branches }: LoadableFamily,
   codes: readonly CompiledCode[],
-): Dispatch {
+): Omit<LoadedDispatch, 'loaded'> {
   const span = { source: '', start: 0, end: 0 }
   const statistics = new Map([...written].map(([name, s]) => [name, statisticIn(s)]))
   const operands = [
@@ -70,7 +71,7 @@ function dispatchOf(
       s.kind === 'fill_ratio' ? formatOf(s).given.map((g) => [g.name, g] as const) : [],
     ),
   ]
-  const schedules = new Map<BranchCall, CompiledCode>()
+  const byCall = new Map<BranchCall, CompiledCode>()
   const choice: Branching = {
     kernel: kernel.name,
     name: schedule,
@@ -79,7 +80,7 @@ function dispatchOf(
     statistics,
     branches: branches.map(({ when, schedule: name, plan }) => {
       const call = { schedule: { name, params: [] }, args: [], span }
-      schedules.set(call, codes[plan]!)
+      byCall.set(call, codes[plan]!)
       return { conditions: when.map((expr) => ({ expr, text: printExpr1(expr), span })), calls: [call], span }
     }),
     span,
@@ -87,7 +88,7 @@ function dispatchOf(
   return {
     kind: 'dispatch',
     source: kernel,
-    schedules,
+    codes: byCall,
     used: new Map(operands.map(([name, { kind }]) => [name, { kind, tensor: null }])),
     choice,
     values: new Map(),

@@ -208,7 +208,7 @@ function routineOf(kernel: Kernel, device: Device, of: MatchedRoutine): LibraryR
       const { compilation } = kernel
       const program = libraryProgram(device, compilation, of, kernel.sources)
       const recompile = (other: Device) => compileCode(compilation, other, kernel.sources)
-      return new Built(device, { kind: 'fixed', code: new CompiledCode(compilation, program, recompile) })
+      return Built.fixed(new CompiledCode(compilation, program, recompile))
     },
   }
 }

@@ -1,5 +1,5 @@
 /** Selection of a plan by the sizes and statistics of tensors: loaded for families of plans. */
-import { SizeFacts } from '../../api/dispatch/size-facts.ts'
+import { SizeFacts } from '../../api/dispatch/facts.ts'
 import { Statistics, statisticIn } from '../../api/dispatch/statistics.ts'
 import { declaredOf, valuesIn } from '../../api/inputs/bound-inputs.ts'
 import { type Inputs, namedInputs } from '../../api/inputs/flat-inputs.ts'
