@@ -249,3 +249,36 @@ test('repetitions are numbered from 1', () => {
     ).toMatchObject({ code: 'schedule/unknown-call', hint: below.hint })
   expect(diagnosticOf(() => kernel.split('layer[3].project.i', 4))?.hint).toBe(undefined)
 })
+
+test('copies of the arrays of axes belong to the call', () => {
+  const text = `kernel mark(n: size, d: size) {
+    axis i = sparse_variable(n)
+    axis k = dense_fixed(d)
+    axis c = dense_fixed(n)
+    buffer x: f32[i] in
+    buffer y: f32[k, c] out
+    iterate each [k, i] as SS { y[k, i] = 1.0 }
+  }
+  kernel marks(n: size, d: size) {
+    axis v = sparse_variable(n)
+    axis q = dense_fixed(d)
+    axis w = dense_fixed(n)
+    buffer x: f32[v] in
+    buffer a: f32[q, w] out
+    buffer b: f32[q, w] out
+    call a = mark(x) as first
+    call b = mark(x) as second
+  }
+  schedule mark.copied {
+    reorder (i, k)
+    split i by 4 -> (io, ii)
+    cache_read i_indices at io in shared
+    split i_indices_shared.ii by 2 -> (s, t)
+  }
+  schedule marks.copied { use mark.copied at second }`
+  const { trace } = parseProgram(text).kernel('marks').schedule('copied')
+  expect(trace.slice(2)).toEqual([
+    'cache_read v_indices at second_each.io in shared',
+    'split v_indices_shared.ii by 2 -> (s, t)',
+  ])
+})

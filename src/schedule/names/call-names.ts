@@ -98,7 +98,9 @@ export function callNames(call: ExpandedCall, now: () => Now): Names {
       const nests = nestsOf(now())
       const common = name.replace(WITHOUT_PREFIX, call.prefix)
       if (common !== name && nests.includes(common)) return common
-      return member(name, new Map([...call.buffers, ...call.iterations]), () => nests.includes(name))
+      const own = member(name, new Map([...call.buffers, ...call.iterations]), () => nests.includes(name))
+      // Copies of the arrays of axes have names of the kernel's axes.
+      return nests.includes(own) || !nests.includes(ofAxis(name)) ? own : ofAxis(name)
     },
     buffer: ({ name }) =>
       member(name, new Map([...call.axes, ...call.buffers]), () => mayNameAxisArray(name)),
