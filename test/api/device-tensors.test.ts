@@ -2,12 +2,10 @@
 
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { deviceTensor, type NativeMemory } from '../../src/device.ts'
-import { coords, type Device, dense, devices, load } from '../../src/node.ts'
-import { findAdapter } from '../../src/runtime/webgpu/node.ts'
+import { deviceTensor } from '../../src/device.ts'
+import { coords, dense, devices, load } from '../../src/node.ts'
+import { type Callers, onCpu, onWebGpu } from '../support/callers-memory.ts'
 import { codeOf } from '../support/device-suite.ts'
-
-const STORAGE = 0x80 | 0x4 | 0x8
 
 const TEXT = `
 kernel spmm(m: size, n: size, d: size) {
@@ -25,52 +23,6 @@ kernel grow(n: size) {
   buffer X: f32[i] inout
   iterate s [i] as S { X[i] = X[i] + 1 }
 }`
-
-/** Memory of the caller on a device, with the values in float32. */
-interface Callers {
-  readonly device: Device
-  make(bytes: number): NativeMemory
-  write(memory: NativeMemory, offset: number, values: Float32Array<ArrayBuffer>): void
-  read(memory: NativeMemory): Promise<Float32Array>
-  close(): Promise<void>
-}
-
-async function onCpu(): Promise<Callers> {
-  const device = await devices.cpu()
-  return {
-    device,
-    make: (bytes) => new ArrayBuffer(bytes),
-    write: (m, offset, values) => new Float32Array(m as ArrayBuffer, offset, values.length).set(values),
-    read: async (m) => new Float32Array((m as ArrayBuffer).slice(0)),
-    close: () => device.dispose(),
-  }
-}
-
-async function onWebGpu(): Promise<Callers & { readonly gpu: GPUDevice }> {
-  const found = await findAdapter()
-  if ('reason' in found) throw new Error(found.reason)
-  const gpu = await found.adapter.requestDevice()
-  const device = await devices.webgpu({ device: gpu })
-  return {
-    device,
-    gpu,
-    make: (size) => gpu.createBuffer({ size, usage: STORAGE }),
-    write: (m, offset, values) => gpu.queue.writeBuffer(m as unknown as GPUBuffer, offset, values),
-    read: async (m) => {
-      const from = m as unknown as GPUBuffer
-      const to = gpu.createBuffer({ size: from.size, usage: 0x1 | 0x8 })
-      const encoder = gpu.createCommandEncoder()
-      encoder.copyBufferToBuffer(from, 0, to, 0, from.size)
-      gpu.queue.submit([encoder.finish()])
-      await to.mapAsync(0x1)
-      return new Float32Array(to.getMappedRange().slice(0))
-    },
-    close: async () => {
-      await device.dispose()
-      gpu.destroy()
-    },
-  }
-}
 
 const A = coords(
   [2, 3],

@@ -19,7 +19,7 @@ import { checkOrder } from '../../storage/convert.ts'
 import type { Column, DevicePart, ResidentParts, ResidentTensor } from '../../storage/engines/device/index.ts'
 import { checkNotFreed } from '../../storage/engines/device/index.ts'
 import type { FormatOperands } from '../../storage/format-operands.ts'
-import { listTensor, type Tensor } from '../../storage/tensor.ts'
+import { DenseOnDevice, listTensor, type Tensor } from '../../storage/tensor.ts'
 import {
   checkTensor,
   expectArgument,
@@ -190,7 +190,7 @@ export function checkShared(
       const over = own?.axes ?? (b.kind === 'axis' ? b.chain : [])
       if (!together.includes(own?.name ?? '') && !over.some((a) => structured.includes(a))) continue
       failAs('convert/shared', {
-        message: `${other} is bound from the host, and has the structure of ${name}, which is resident`,
+        message: `${other} ${tensor instanceof DenseOnDevice ? 'is a dense tensor' : 'is bound from the host'}, and has the structure of ${name}, which is resident`,
         expected: `${other} resident in the same format, with the same coordinates`,
         hint: `also upload ${other} (convertForKernel), or bind ${name} from the host (bind)`,
       })
