@@ -77,9 +77,19 @@ function chooseRowsPerThread(
   return Math.max(1, Math.floor(slots / length / rows))
 }
 
-/** The default vector length of a loop: shorter if its known size leaves some of the `lanes` idle. */
-const guessVector = (inner: StrandLoop, lanes: number, context: RuleContext): number =>
-  largestUpTo([1, 2, 4], (tripCount(inner, context) ?? VECTOR * lanes) / lanes)
+/**
+ * The default vector length of a loop: shorter if its known size leaves some of the `lanes` idle, or if the results of a thread would not
+ * fit the registers.
+ */
+const guessVector = (
+  inner: StrandLoop,
+  { lanes, results }: { readonly lanes: number; readonly results: number | null },
+  context: RuleContext,
+): number => {
+  const elements = (tripCount(inner, context) ?? VECTOR * lanes) / lanes
+  const inRegisters = results === null || results > MAX_RESULTS ? VECTOR : MAX_RESULTS / results
+  return largestUpTo([1, 2, 4], Math.min(elements, inRegisters))
+}
 
 /** Distributes rows of the result over rows of a block's threads. */
 function planGrid(
@@ -98,12 +108,17 @@ function planGrid(
     widths,
     sums.length > 0 ? guessLanes(widths, inner, context, 16) : largestUpTo(widths, 32),
   )
+  const results = lengthOf(middle)
   // Vectors need aligned elements, which segments do not have, and a loop that does not bound a segment inside of the loop.
   const vectors = [1, 2, 4, 8]
   const vectorLength =
     inner.needs.size > 0 || bounds(inner, [...middle, ...sums])
       ? 1
-      : d.choose(`${name}.each`, vectors, sums.length > 0 ? guessVector(inner, widths[0]!, context) : 1)
+      : d.choose(
+          `${name}.each`,
+          vectors,
+          sums.length > 0 ? guessVector(inner, { lanes: widths[0]!, results }, context) : 1,
+        )
   const rowsPerThread = inner.needs.size > 0 ? 1 : chooseRowsPerThread(strand, sums, rows, d)
   const vectorForm = vectorLength > 1 ? d.choose(`${name}.wide`, ['vector', 'unrolled']) : 'unrolled'
   const sumLength = sums.at(-1)?.constant ?? undefined
@@ -119,7 +134,6 @@ function planGrid(
   const longSum = sumLength === undefined ? sums.at(-1) : sumForm === 'unrolled' ? sums.at(-2) : undefined
   const unroll = longSum && longSum.constant === null ? chooseUnroll(name, d) : undefined
   // Computing all results of an operand together reuses its loads.
-  const results = lengthOf(middle)
   const fits =
     results !== null && middle.length > 0 && results * vectorLength <= MAX_RESULTS && sums.length > 0
   const isDependent = middle.some((l) => inner.needs.has(l.var))

@@ -11,49 +11,53 @@ beforeAll(async () => {
 afterAll(() => on.webgpu.dispose())
 
 const [M, K, N] = [192, 128, 64]
+/** Rows and columns of a layer; on GPUs, index construction costs more than the product with few columns. */
+const SIZES = { cpu: [M, N], webgpu: [64, 768] } as const
 /** Random values of which a share is positive; the others are `other`. */
-function values(share: number, seed: number, other: number): Float32Array {
+function values(share: number, seed: number, other: number, m = M): Float32Array {
   let state = seed
   const next = (): number => {
     state = (Math.imul(state, 1664525) + 1013904223) >>> 0
     return state / 2 ** 32
   }
-  return Float32Array.from({ length: M * K }, () => (next() < share ? 1 + Math.floor(next() * 4) : other))
+  return Float32Array.from({ length: m * K }, () => (next() < share ? 1 + Math.floor(next() * 4) : other))
 }
 /** Large on the diagonal, so that the product before the activation has the signs of the input. */
 const U = dense(
   [K, K],
   Float32Array.from({ length: K * K }, (_, e) => (e % (K + 1) === 0 ? 1000 : (e % 3) - 1)),
 )
-const D = dense(
-  [K, N],
-  Float32Array.from({ length: K * N }, (_, e) => (e % 5) - 2),
-)
+const weights = (n: number) =>
+  dense(
+    [K, n],
+    Float32Array.from({ length: K * n }, (_, e) => (e % 5) - 2),
+  )
+const D = weights(N)
 
 const multiply = (A: Float32Array, B: Float32Array, columns: number): Float32Array =>
-  Float32Array.from({ length: M * columns }, (_, e) => {
+  Float32Array.from({ length: (A.length / K) * columns }, (_, e) => {
     const [row, column] = [Math.floor(e / columns) * K, e % columns]
     let sum = 0
     for (let q = 0; q < K; q++) sum += A[row + q]! * B[q * columns + column]!
     return sum
   })
-const layer = (X: Float32Array): Float32Array => {
+const layer = (X: Float32Array, n: number): Float32Array => {
   const S = multiply(X, U.values as Float32Array, K)
   return multiply(
     S.map((x) => Math.max(x, 0)),
-    D.values as Float32Array,
-    N,
+    weights(n).values as Float32Array,
+    n,
   )
 }
 
 /** Runs with data of each sparsity, and returns the schedules that ran. */
-async function taken(b: Binding, sparsities: readonly number[]) {
+async function taken(b: Binding, [m, n]: readonly [number, number], sparsities: readonly number[]) {
   const schedules: string[] = []
   for (const [seed, sparsity] of sparsities.entries()) {
-    const X = values(1 - sparsity, seed + 1, -1)
+    const X = values(1 - sparsity, seed + 1, -1, m)
     await b.set('X', X)
     await b.run()
-    expect((await b.get('Y')).values).toEqual(layer(X))
+    expect((await b.get('Y')).values).toEqual(layer(X, n))
     await b.awaitMeasurements()
     schedules.push(b.selection!.text)
   }
@@ -64,17 +68,18 @@ const isLive = (text: string): boolean => text.includes('live in place')
 describe.each(['cpu', 'webgpu'] as const)('on %s', (kind) => {
   test('a ReLU layer runs the sparse branch at 90, 95 and 99 %, and the dense one at 10 %', async () => {
     const fn = await (await load('test/models/rectified.spt')).kernel('perceptron').build(on[kind])
-    const first = dense([M, K], values(0.05, 7, -1))
+    const [m, n] = SIZES[kind]
+    const [first, D] = [dense([m, K], values(0.05, 7, -1, m)), weights(n)]
     const b = await fn.bind({ X: first, U, D })
     const { alternatives } = b.selection!
     expect(alternatives!.map((a) => isLive(a.text))).toEqual([true, false])
     expect(alternatives![0]!.reason).toMatch(/^fill_ratio\(H, \w+.*\) < 0\.\d+$/)
-    const schedules = await taken(b, [0.9, 0.1, 0.95, 0.99, 0.1, 0.9])
+    const schedules = await taken(b, [m, n], [0.9, 0.1, 0.95, 0.99, 0.1, 0.9])
     expect(schedules.map(isLive)).toEqual([true, false, true, true, false, true])
     expect((await b.verify({ sample: { count: 4 } })).problems).toEqual([])
     b.free()
     // The rules were selected on the first data of these sizes.
-    const again = await fn.bind({ X: dense([M, K], values(0.9, 3, -1)), U, D })
+    const again = await fn.bind({ X: dense([m, K], values(0.9, 3, -1, m)), U, D })
     expect(isLive(again.selection!.text)).toBe(false)
     expect(again.selection!.alternatives!.length).toBe(2)
     again.free()

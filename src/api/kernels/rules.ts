@@ -21,15 +21,28 @@ import { type MicroTile, type MicroTileFormat, microTiles } from './micro-tiles.
 /** Extents of the dense tiles that are compared by default. */
 const EXTENTS = [1, 8, 32]
 
-/**
- * Time to load what the slots of a micro-tile share, relative to the work of one slot. Processors of GPUs wait longer for memory, so they
- * need larger tiles.
- */
-const SHARED_LOAD: Readonly<Record<DeviceKind, number>> = { cpu: 0.5, webgpu: 8, cuda: 8 }
+/** Prices of a micro-tile rule, relative to the time of a statement of the dense kernel. */
+interface Prices {
+  /** Of a slot in a large micro-tile. */
+  readonly slot: number
+  /** Of loading what the slots of a micro-tile share, relative to `slot`. */
+  readonly sharedLoad: number
+  /** Of an element in index construction. */
+  readonly element: number
+  /** Factor of both if results are permuted, because they are added atomically. */
+  readonly permuted: number
+}
 
-/** Time of a slot in micro-tiles of a size, relative to the dense kernel. At least 1. */
-const tileTime = (kind: DeviceKind, slots: number): number =>
-  (1 + SHARED_LOAD[kind] / Math.min(slots, 32)) / (1 + SHARED_LOAD[kind] / 32)
+/**
+ * GPUs: fitted to ReLU layers of 4096 × 4096 × 1024 and 8192 × 3072 × 768 in f32 on an H200, whose dense kernel computes many more statements
+ * than it loads elements.
+ */
+const GPU: Prices = { slot: 1.9, sharedLoad: 3.7, element: 55, permuted: 4 }
+const PRICES: Readonly<Record<DeviceKind, Prices>> = {
+  cpu: { slot: 1, sharedLoad: 0.5, element: 1, permuted: 1 },
+  webgpu: GPU,
+  cuda: GPU,
+}
 
 /** A rule with a price on data. */
 export interface MeasuredRule {
@@ -138,12 +151,13 @@ function measuredRule(
   const work = writesOf(source)
     .filter((w) => w.loads.some((l) => l.buffer === tensor))
     .reduce((n, w) => n + size(w.iterations.flatMap((it) => it.iters.map((x) => x.axis))), 0)
-  const index = size(source.buffers.find((b) => b.name === tensor)!.axes) / work
-  const slot = tileTime(
-    kind,
-    tile.extents.reduce((a, b) => a * b),
-  )
-  return { tile, name, covered, cost: covered * slot + index, limit: (1 - index) / slot }
+  const prices = PRICES[kind]
+  const factor = tile.dimension.results === 'permuted' ? prices.permuted : 1
+  const elements = size(source.buffers.find((b) => b.name === tensor)!.axes)
+  const index = (factor * prices.element * elements) / work
+  const slots = tile.extents.reduce((a, b) => a * b)
+  const slot = factor * prices.slot * (1 + prices.sharedLoad / slots)
+  return { tile, name, covered, cost: covered * slot + index, limit: Math.max(0, 1 - index) / slot }
 }
 
 /** The selection as declarations: formats, the schedule of the rules, and a dispatch between the rules and the dense kernel. */
