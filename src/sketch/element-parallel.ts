@@ -63,6 +63,8 @@ const lengthOf = (loops: readonly StrandLoop[]): number | null =>
 
 /** Registers for the results of a thread. */
 const MAX_RESULTS = 64
+/** Rows of threads in a block whose threads have tiles of results: a block of 1,024 threads has 64 registers for each. */
+const ROWS_OF_TILES = 2
 
 /** Number of rows per thread; for rows of one length from the slots per block (SparseTIR, section 4.2.1). */
 function chooseRowsPerThread(
@@ -101,14 +103,15 @@ function planGrid(
 ): Plan {
   const d = context.decisions
   const { name } = strand
-  const rows = d.choose(`${shape.name}.rows`, [1, 2, 4, 8, 16, 32], 8)
+  const results = lengthOf(middle)
+  const isTile = results !== null && results >= 8 && results <= MAX_RESULTS && sums.length > 0
+  const rows = d.choose(`${shape.name}.rows`, [1, 2, 4, 8, 16, 32], isTile ? ROWS_OF_TILES : 8)
   const widths = valuesUpTo([8, 16, 32, 64, 128], context.threads / rows)
   const lanes = d.choose(
     `${shape.name}.lanes`,
     widths,
     sums.length > 0 ? guessLanes(widths, inner, context, 16) : largestUpTo(widths, 32),
   )
-  const results = lengthOf(middle)
   // Vectors need aligned elements, which segments do not have, and a loop that does not bound a segment inside of the loop.
   const vectors = [1, 2, 4, 8]
   const vectorLength =

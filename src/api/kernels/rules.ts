@@ -37,7 +37,7 @@ interface Prices {
  * GPUs: fitted to ReLU layers of 4096 × 4096 × 1024 and 8192 × 3072 × 768 in f32 on an H200, whose dense kernel computes many more statements
  * than it loads elements.
  */
-const GPU: Prices = { slot: 1.9, sharedLoad: 3.7, element: 55, permuted: 4 }
+const GPU: Prices = { slot: 2, sharedLoad: 3.7, element: 55, permuted: 4 }
 const PRICES: Readonly<Record<DeviceKind, Prices>> = {
   cpu: { slot: 1, sharedLoad: 0.5, element: 1, permuted: 1 },
   webgpu: GPU,
