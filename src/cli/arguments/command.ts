@@ -19,10 +19,6 @@ export interface OptionSpec {
   readonly without?: readonly string[]
 }
 
-/** The options, with no effect next to those called `names`. */
-export const without = (names: readonly string[], ...options: readonly OptionSpec[]): OptionSpec[] =>
-  options.map((o) => ({ ...o, without: names }))
-
 /** A file that the call names. */
 export interface PathArgument {
   /** As typed: `--out C=c.npy`. */

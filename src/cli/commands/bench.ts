@@ -1,5 +1,6 @@
 import { folderAt } from '../../io/node-files.ts'
 import type { Call, CommandSpec } from '../arguments/command.ts'
+import { optionTable } from '../arguments/option-table.ts'
 import { EXIT } from '../output/failure.ts'
 
 const MAX_MINUTES = 24 * 60
@@ -9,41 +10,22 @@ export const bench: CommandSpec = {
   args: '[SUITE …]',
   count: [0, 16],
   summary: 'Measure kernels against the libraries installed here',
-  options: [
-    { flags: '--list', about: 'List the suites' },
-    { flags: '--data <FOLDER>', about: 'Folder of the matrices (default: data)' },
-    {
-      flags: '--matrices <NAMES>',
-      about:
-        'Comma-separated names of matrices or families (road, voxels, road:100000:7), layer sizes (3072x768) or tile sizes (32x1)',
-    },
-    { flags: '--widths <NUMBERS>', about: 'Columns of the dense operand (default: 17,32,50,128,512)' },
-    {
-      flags: '--sparsities <NUMBERS>',
-      about: 'Sparsity of the weights (tile-wise, default: 0.75,0.875) or of the run-time operand',
-    },
-    {
-      flags: '--break-even',
-      about: 'Find the break-even sparsity of pruned layers against dense layers (tile-wise)',
-    },
-    {
-      flags: '--device <D>',
-      about:
-        'cuda (default) or webgpu; the baseline on webgpu is the dense product of sparsetile (tile-wise, dynamic) or its CUDA version (dynamic-building)',
-    },
-    {
-      flags: '--schedule <S>',
-      about: 'FILE.spt:kernel.schedule(1, 2), in place of the default candidates',
-      repeats: true,
-    },
-    { flags: '--quick', about: 'Small matrices and few cases' },
-    { flags: '--minutes <N>', about: 'Start no case after N minutes (default: 20)' },
-    {
-      flags: '--json <FILE>',
-      about: 'Write all results after each case; times in microseconds',
-      file: 'update',
-    },
-  ],
+  options: optionTable`
+    --list  List the suites
+    --data <FOLDER>  Folder of the matrices (default: data)
+    --matrices <NAMES>  Comma-separated names of matrices or families (road, voxels, road:100000:7), layer
+      sizes (3072x768) or tile sizes (32x1)
+    --widths <NUMBERS>  Columns of the dense operand (default: 17,32,50,128,512)
+    --sparsities <NUMBERS>  Sparsity of the weights (tile-wise, default: 0.75,0.875) or of the run-time
+      operand
+    --break-even  Find the break-even sparsity of pruned layers against dense layers (tile-wise)
+    --device <D>  cuda (default) or webgpu; the baseline on webgpu is the dense product of sparsetile
+      (tile-wise, dynamic) or its CUDA version (dynamic-building)
+    --schedule <S>  [repeats]  FILE.spt:kernel.schedule(1, 2), in place of the default candidates
+    --quick  Small matrices and few cases
+    --minutes <N>  Start no case after N minutes (default: 20)
+    --json <FILE>  [update]  Write all results after each case; times in microseconds
+  `,
   notes: [
     'Every result is checked against float64 before it is timed. C libraries run in this process,\nPython libraries in a separate process. Libraries that are not installed are skipped and listed in the table.',
     'The suites are part of the repository, and not of the npm package.',

@@ -13,6 +13,7 @@ import { atEnd } from '../../runtime/dispose.ts'
 import type { Calibration } from '../../search/calibrate/index.ts'
 import type { TrainedModel } from '../../search/calibrate/train.ts'
 import type { Call, CommandSpec } from '../arguments/command.ts'
+import { optionTable } from '../arguments/option-table.ts'
 import { DEVICE } from '../arguments/options.ts'
 import { checkWritable } from '../arguments/paths.ts'
 import { EXIT } from '../output/failure.ts'
@@ -27,23 +28,15 @@ export const calibrate: CommandSpec = {
   args: '',
   count: [0, 0],
   summary: 'Measure a device for the cost model and for rooflines',
-  options: [
-    DEVICE,
-    { flags: '--seconds <N>', about: 'Time limit (default: 30)', without: ['train'] },
-    {
-      flags: '--out <FILE>',
-      about: "Write the model to this file (default: a file in the user's cache folder)",
-      file: 'write',
-    },
-    { flags: '--train', about: 'Train the model of a calibrated device on the records of its searches' },
-    {
-      flags: '--db <FILE>',
-      about: "With --train: the file of records (default: records.db in the user's cache folder)",
-      file: 'read',
-      with: ['train'],
-    },
-    { flags: '--json', about: 'One JSON object: the model and its error on the measurements' },
-  ],
+  options: optionTable`
+    ${DEVICE}
+    --seconds <N>  [without train]  Time limit (default: 30)
+    --out <FILE>  [write]  Write the model to this file (default: a file in the user's cache folder)
+    --train  Train the model of a calibrated device on the records of its searches
+    --db <FILE>  [read, with train]  With --train: the file of records (default: records.db in the user's
+      cache folder)
+    --json  One JSON object: the model and its error on the measurements
+  `,
   notes: [
     'The command measures small kernels and fits the coefficients of the cost model to their times. Automatic selection\n(fastest { … }) and searches on this device and driver then use the model, unless the package has one for the same\nchip. spt explain also uses the measured ceilings. The command waits for other measurements on the device.',
   ],

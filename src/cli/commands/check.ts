@@ -17,6 +17,7 @@ import type { Compilation } from '../../run/compile/compile.ts'
 import type { DeviceKind } from '../../runtime/device.ts'
 import type { CoordTensor } from '../../storage/tensor.ts'
 import type { Call, CommandSpec } from '../arguments/command.ts'
+import { optionTable } from '../arguments/option-table.ts'
 import { TRUST } from '../arguments/options.ts'
 import { constantCalls, StageRuns, showAllWarnings } from '../dispatch-checks.ts'
 import { EXIT, isFailure, showDiagnostics } from '../output/failure.ts'
@@ -28,18 +29,13 @@ export const check: CommandSpec = {
   args: 'FILE…',
   count: [1, Number.POSITIVE_INFINITY],
   summary: 'Find the errors in programs',
-  options: [
-    {
-      flags: '--device <D>',
-      about: 'Compare instructions on cpu, webgpu or cuda with their bodies; exit 1 if the results differ',
-    },
-    {
-      flags: '--verify-stages',
-      about:
-        'Check the invariants of each stage after every step and pass, and run stages 2 and 3 on small random data',
-    },
-    ...TRUST,
-  ],
+  options: optionTable`
+    --device <D>  Compare instructions on cpu, webgpu or cuda with their bodies; exit 1 if the results
+      differ
+    --verify-stages  Check the invariants of each stage after every step and pass, and run stages 2 and 3 on
+      small random data
+    ${TRUST}
+  `,
   notes: [
     'The command checks names, types and shapes. It applies and lowers every schedule whose parameters all have defaults,\nso an illegal step is reported without data or a device. Formats without parameters are tested on small tensors.',
     'With --device, each declared instruction (with parameters: its examples) runs on tiles inside larger arrays, and must\nnot change elements outside its tiles. Instructions that the device does not support are reported as untested.',

@@ -22,6 +22,7 @@ import { printPlan, writePlan } from '../../plan/write.ts'
 import { planOn } from '../../run/compile/compiled-program.ts'
 import { describedDevice } from '../../run/compile/device-limits.ts'
 import type { CommandSpec } from '../arguments/command.ts'
+import { optionTable } from '../arguments/option-table.ts'
 import {
   BIND,
   checkSelectionInputs,
@@ -30,7 +31,6 @@ import {
   KERNEL,
   SELECTION_OPTIONS,
   SELECTION_SIZES,
-  schedule,
   TRUST,
 } from '../arguments/options.ts'
 import { checkSources } from '../arguments/paths.ts'
@@ -50,32 +50,20 @@ export const emit: CommandSpec = {
   args: 'FILE',
   count: [1, 1],
   summary: 'Print the code of a kernel for a target',
-  options: [
-    {
-      flags: '--target <T>',
-      about: `${TARGET_LIST} (a JSON file that spt run --plan and other runtimes execute)`,
-    },
-    { flags: '--device <D>', about: 'For --target plan: cpu, webgpu or cuda (default: cpu)' },
-    KERNEL,
-    schedule(
-      'A schedule: gpu, or gpu(8, 32) with arguments (default: cpu for js and gpu for other targets if legal; auto with --bind, --size or device facts)',
-    ),
-    { ...BIND, about: 'Data of a buffer or an axis, for automatic selection' },
-    SELECTION_SIZES,
-    ...DEVICE_PROPERTIES,
-    DETERMINISTIC,
-    {
-      flags: '--out <PATH>',
-      about: 'A file (name with an extension), or a folder for one file per module',
-      file: 'write',
-    },
-    {
-      flags: '--wide',
-      about:
-        'Indices of 64 bits, for more than 2^31 - 1 elements or iterations (spt run chooses by the sizes)',
-    },
-    ...TRUST,
-  ],
+  options: optionTable`
+    --target <T>  ${TARGET_LIST} (a JSON file that spt run --plan and other runtimes execute)
+    --device <D>  For --target plan: cpu, webgpu or cuda (default: cpu)
+    ${KERNEL}
+    --schedule <S>  A schedule: gpu, or gpu(8, 32) with arguments (default: cpu for js and gpu for other
+      targets if legal; auto with --bind, --size or device facts)
+    ${BIND}  Data of a buffer or an axis, for automatic selection
+    ${SELECTION_SIZES}
+    ${DEVICE_PROPERTIES}
+    ${DETERMINISTIC}
+    --out <PATH>  [write]  A file (name with an extension), or a folder for one file per module
+    --wide  Indices of 64 bits, for more than 2^31 - 1 elements or iterations (spt run chooses by the sizes)
+    ${TRUST}
+  `,
   notes: [
     'Without --schedule, the command prints the variant that the cost model predicts for --size or for the data of --bind.\nspt run may select another variant on other data. With --target plan, --schedule auto and no data, the command writes a\nfamily of at most six plans, one of which is selected for the data of each run; with --size, for data of this size. For wgsl and cuda, outer loops are bound to threads if the schedule\nbinds no loop.',
   ],

@@ -12,6 +12,7 @@ import { runOn } from '../../run/compile/program.ts'
 import { type Explanation, explainModel } from '../../run/explain/index.ts'
 import type { Device, DeviceKind } from '../../runtime/device.ts'
 import type { Call, CommandSpec } from '../arguments/command.ts'
+import { optionTable } from '../arguments/option-table.ts'
 import {
   BIND,
   checkSelectionInputs,
@@ -80,17 +81,17 @@ export const explain: CommandSpec = {
   args: 'FILE|CODE',
   count: [1, 1],
   summary: 'Report the traffic, work and time of each launch, or explain an error code',
-  options: [
-    KERNEL,
-    SCHEDULE,
-    BIND,
-    SIZE,
-    ...DEVICE_PROPERTIES.map((o) => ({ ...o, about: `${o.about}; default: that of the device, if present` })),
-    { flags: '--device <D>', about: `${DEVICE.about}; times are measured only if the device is present` },
-    SEED,
-    { flags: '--json <FILE>', about: 'Also write a JSON file; times in milliseconds', file: 'write' },
-    ...TRUST,
-  ],
+  options: optionTable`
+    ${KERNEL}
+    ${SCHEDULE}
+    ${BIND}
+    ${SIZE}
+    ${DEVICE_PROPERTIES.map((o) => ({ ...o, about: `${o.about}; default: that of the device, if present` }))}
+    --device <D>  ${DEVICE.about}; times are measured only if the device is present
+    ${SEED}
+    --json <FILE>  [write]  Also write a JSON file; times in milliseconds
+    ${TRUST}
+  `,
   notes: [
     'Compulsory traffic: each array of a launch is moved once. Requested traffic ("bytes accessed"): loads\nand stores of all threads, before caches. Traffic and floating-point operations are counted in the lowered kernel with\nthese sizes and index arrays. Integer arithmetic for addresses is not counted. Registers, local memory and occupancy\nare read from the CUDA driver. Percentages refer to ceilings measured on the chip, if available.',
   ],

@@ -5,6 +5,7 @@ import { writeFile } from '../../io/node-files.ts'
 import { readProgramText } from '../../io/package/program-text.ts'
 import { parse } from '../../schedule/steps/language.ts'
 import type { CommandSpec } from '../arguments/command.ts'
+import { optionTable } from '../arguments/option-table.ts'
 import { EXIT, showDiagnostics } from '../output/failure.ts'
 
 export const fmt: CommandSpec = {
@@ -12,12 +13,9 @@ export const fmt: CommandSpec = {
   args: 'FILE…',
   count: [1, Number.POSITIVE_INFINITY],
   summary: 'Write programs in the canonical layout',
-  options: [
-    {
-      flags: '--check',
-      about: 'List the files in another layout without a change, and exit 1 if there is one',
-    },
-  ],
+  options: optionTable`
+    --check  List the files in another layout without a change, and exit 1 if there is one
+  `,
   notes: [
     'Files are rewritten in place; `-` reads standard input and writes standard output. Comments are kept.',
   ],

@@ -11,6 +11,7 @@ import { drawCoords, drawParts } from '../../pictures/picture/index.ts'
 import { coordsOfDense } from '../../storage/entries/stored-coords.ts'
 import type { CoordTensor, Tensor } from '../../storage/tensor.ts'
 import type { Call, CommandSpec } from '../arguments/command.ts'
+import { optionTable } from '../arguments/option-table.ts'
 import { TRUST } from '../arguments/options.ts'
 import { type FormatReport, reportJson, reportText } from '../format/format-report.ts'
 import { EXIT } from '../output/failure.ts'
@@ -71,21 +72,14 @@ export const format: CommandSpec = {
   args: '[NAME=]FILE [LIST=FILE…]',
   count: [1, Number.POSITIVE_INFINITY],
   summary: 'Show how a tensor is stored in a format',
-  options: [
-    {
-      flags: '--as <FORMAT>',
-      about: "A format, as in a schedule: 'hyb(2, 5)', 'band(1, 1) + csr' (default: the tensor as loaded)",
-    },
-    {
-      flags: '--from <FILE.spt>',
-      about: 'A program with formats, in addition to the formats of the package',
-      repeats: true,
-      file: 'read',
-    },
-    { flags: '--svg <PATH>', about: 'Draw the tensor, its parts and their storage', file: 'write' },
-    { flags: '--json <PATH>', about: 'Write the figures as JSON', file: 'write' },
-    ...TRUST,
-  ],
+  options: optionTable`
+    --as <FORMAT>  A format, as in a schedule: 'hyb(2, 5)', 'band(1, 1) + csr' (default: the tensor as
+      loaded)
+    --from <FILE.spt>  [repeats, read]  A program with formats, in addition to the formats of the package
+    --svg <PATH>  [write]  Draw the tensor, its parts and their storage
+    --json <PATH>  [write]  Write the figures as JSON
+    ${TRUST}
+  `,
   notes: [
     'For each part: rows with an element, nonzeros, slots of the value array, padding (slots that hold no nonzero),\nand bytes. The proof below the table shows that each element is stored exactly once. Properties marked as checked\nwere checked with this tensor.',
     'Bind the lists and sets of a format after the tensor, for example rows=rows.npy.',

@@ -5,7 +5,8 @@ import { globOf } from '../../prune/options.ts'
 import { NORMS } from '../../prune/scores.ts'
 import type { LayerReport, Normalise, Pruned, PruneProgress, PruneReport } from '../../prune.ts'
 import { prune as pruneLayers, renderMasks } from '../../prune.ts'
-import { type Call, type CommandSpec, without } from '../arguments/command.ts'
+import type { Call, CommandSpec } from '../arguments/command.ts'
+import { optionTable } from '../arguments/option-table.ts'
 import { EXIT } from '../output/failure.ts'
 import { count, jsonNumber, ms, percent, size, table } from '../output/figures.ts'
 import { checkOutFolder, type OutFolder, writeFolder } from '../prune/folder.ts'
@@ -94,60 +95,30 @@ export const prune: CommandSpec = {
   args: 'WEIGHTS',
   count: [1, 1],
   summary: 'Prune the weights of a model in a pattern that kernels support',
-  options: [
-    PATTERN,
-    ...PARAMETER_OPTIONS,
-    ...without(
-      ['masks'],
-      {
-        flags: '--sparsity <S>',
-        about:
-          'Sparsity over all layers, such as 0.75; not for nm and vnm, where n and m determine the sparsity',
-      },
-      {
-        flags: '--normalise <N>',
-        about:
-          'Score of vectors of different lengths: root (root mean square) or length (norm / length) (default: root)',
-      },
-      {
-        flags: '--gradients <FILE>',
-        about: 'Gradients of the loss, under the names of the weights: the score is |∂L/∂w · w|, not |w|',
-        file: 'read',
-      },
-      {
-        flags: '--exclude <GLOB>',
-        about: 'Layers that are not pruned, such as *.embeddings.*',
-        repeats: true,
-      },
-      {
-        flags: '--limit <GLOB=S>',
-        about: 'Maximum sparsity of a layer (default: a layer keeps one tile)',
-        repeats: true,
-      },
-      {
-        flags: '--apriori <S>',
-        about:
-          'Elements that element-wise pruning at this sparsity would prune count as 0: for early stages, the last sparsity',
-      },
-    ),
-    {
-      flags: '--warn-below <SHARE>',
-      about: 'Warn about layers with a smaller share of kept elements (default: (1 − S) / 10)',
-    },
-    ...without(['masks'], {
-      flags: '--after <DIR>',
-      about: 'Output folder of an earlier call; the weights pruned by that call count as 0',
-    }),
-    {
-      flags: '--masks <FILE>',
-      about: 'Use these masks (.safetensors); masks that do not follow the pattern are rejected',
-      file: 'read',
-    },
-    { flags: '--transposed', about: 'Layers are [inputs, outputs], as in Conv1D of GPT-2 and in Flax' },
-    ...PREDICT_OPTIONS,
-    { flags: '--out <DIR>', about: 'Write the results into this folder (default: the report alone)' },
-    { flags: '--json', about: 'One JSON object instead of the report' },
-  ],
+  options: optionTable`
+    ${PATTERN}
+    ${PARAMETER_OPTIONS}
+    --sparsity <S>  [without masks]  Sparsity over all layers, such as 0.75; not for nm and vnm, where n and
+      m determine the sparsity
+    --normalise <N>  [without masks]  Score of vectors of different lengths: root (root mean square) or
+      length (norm / length) (default: root)
+    --gradients <FILE>  [without masks, read]  Gradients of the loss, under the names of the weights: the
+      score is |∂L/∂w · w|, not |w|
+    --exclude <GLOB>  [without masks, repeats]  Layers that are not pruned, such as *.embeddings.*
+    --limit <GLOB=S>  [without masks, repeats]  Maximum sparsity of a layer (default: a layer keeps one
+      tile)
+    --apriori <S>  [without masks]  Elements that element-wise pruning at this sparsity would prune count as
+      0: for early stages, the last sparsity
+    --warn-below <SHARE>  Warn about layers with a smaller share of kept elements (default: (1 − S) / 10)
+    --after <DIR>  [without masks]  Output folder of an earlier call; the weights pruned by that call count
+      as 0
+    --masks <FILE>  [read]  Use these masks (.safetensors); masks that do not follow the pattern are
+      rejected
+    --transposed  Layers are [inputs, outputs], as in Conv1D of GPT-2 and in Flax
+    ${PREDICT_OPTIONS}
+    --out <DIR>  Write the results into this folder (default: the report alone)
+    --json  One JSON object instead of the report
+  `,
   notes: [
     PATTERN_NOTE,
     `WEIGHTS: .safetensors, the .safetensors.index.json of several, or .npz. Tensors of floats with two dimensions or more are\nlayers; other tensors are copied. The files in DIR are written together or not at all:\n${OUTPUT_NAMES.join(', ')} (rest: only for tew).`,

@@ -6,6 +6,7 @@ import type { Records } from '../../search/records/index.ts'
 import { type RecordFilter, STATUSES } from '../../search/records/types.ts'
 
 import { type Call, type CommandSpec, longName } from '../arguments/command.ts'
+import { optionTable } from '../arguments/option-table.ts'
 import { EXIT } from '../output/failure.ts'
 import { count } from '../output/figures.ts'
 
@@ -33,23 +34,19 @@ export const records: CommandSpec = {
   args: 'list | show ID | export | prune',
   count: [0, Number.POSITIVE_INFINITY],
   summary: 'List, show, export and delete records of searches',
-  options: [
-    {
-      flags: '--db <FILE>',
-      about: "The file of records (default: records.db in the user's cache folder)",
-      file: 'read',
-    },
-    { flags: '--study <ID>', about: 'Only these studies; a unique prefix of an id suffices', repeats: true },
-    { flags: '--kernel <K>', about: 'list, export: only this kernel, by name or hash' },
-    { flags: '--device <D>', about: 'list, export: only this device, by kind or name' },
-    { flags: '--status <S>', about: `export: only trials with this status: ${STATUSES.join(', ')}` },
-    { flags: '--limit <N>', about: 'show, export: maximum number of trials (default of show: 10)' },
-    { flags: '--format <F>', about: `export: ${EXPORT_FORMATS.join(', ')} (a journal of Optuna)` },
-    { flags: '--out <FILE>', about: 'export: write a file', file: 'write' },
-    { flags: '--older-than <DAYS>', about: 'prune: delete trials that ended more than this many days ago' },
-    { flags: '--keep-best <N>', about: 'prune: keep the N fastest trials of each study' },
-    { flags: '--json', about: 'list, show, prune: one JSON object' },
-  ],
+  options: optionTable`
+    --db <FILE>  [read]  The file of records (default: records.db in the user's cache folder)
+    --study <ID>  [repeats]  Only these studies; a unique prefix of an id suffices
+    --kernel <K>  list, export: only this kernel, by name or hash
+    --device <D>  list, export: only this device, by kind or name
+    --status <S>  export: only trials with this status: ${STATUSES.join(', ')}
+    --limit <N>  show, export: maximum number of trials (default of show: 10)
+    --format <F>  export: ${EXPORT_FORMATS.join(', ')} (a journal of Optuna)
+    --out <FILE>  [write]  export: write a file
+    --older-than <DAYS>  prune: delete trials that ended more than this many days ago
+    --keep-best <N>  prune: keep the N fastest trials of each study
+    --json  list, show, prune: one JSON object
+  `,
   notes: [
     'A study is a kernel with its data, sizes, space, device, driver and compiler; a trial is a point of the space with its\nresult. prune keeps trials with a wrong result, because they disqualify their candidates. To delete such trials, use\n--study as the only option.',
   ],

@@ -4,6 +4,7 @@ import { DEVICE_KINDS } from '../../backends/target.ts'
 import { devices } from '../../node.ts'
 import { installPackageFiles } from '../../node-programs.ts'
 import type { CommandSpec } from '../arguments/command.ts'
+import { optionTable } from '../arguments/option-table.ts'
 import { BIND, DEVICE, KERNEL, SEED, SIZE, TRUST } from '../arguments/options.ts'
 import { EXIT } from '../output/failure.ts'
 import { bindOptions, checkNames, readInputs, sizeOptions } from '../run/bind-options.ts'
@@ -14,20 +15,16 @@ export const rules: CommandSpec = {
   args: 'FILE',
   count: [1, 1],
   summary: 'Select formats for run-time zeros of inputs and temporaries, and print them as a schedule',
-  options: [
-    KERNEL,
-    BIND,
-    SIZE,
-    {
-      flags: '--tile <AXIS=N>',
-      about:
-        'The extent of the dense tile along an axis (default: 1, 8 and 32 are compared; 32 along axes without an option)',
-      repeats: true,
-    },
-    DEVICE,
-    SEED,
-    ...TRUST,
-  ],
+  options: optionTable`
+    ${KERNEL}
+    ${BIND}
+    ${SIZE}
+    --tile <AXIS=N>  [repeats]  The extent of the dense tile along an axis (default: 1, 8 and 32 are
+      compared; 32 along axes without an option)
+    ${DEVICE}
+    ${SEED}
+    ${TRUST}
+  `,
   notes: [
     'Each micro-tile (spt show --pit) is measured on the data: covered is the share of slots in covered tiles, cost estimates\nthe work relative to the dense kernel, with the index. The output compiles if you append it to FILE.',
   ],

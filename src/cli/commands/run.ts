@@ -23,7 +23,8 @@ import { allAxesOf } from '../../run/bind/bind-plan.ts'
 import { runOn } from '../../run/compile/program.ts'
 import type { Verification } from '../../run/verify/verify.ts'
 import type { DeviceKind } from '../../runtime/device.ts'
-import { type Call, type CommandSpec, without } from '../arguments/command.ts'
+import type { Call, CommandSpec } from '../arguments/command.ts'
+import { optionTable } from '../arguments/option-table.ts'
 import { BIND, DETERMINISTIC, DEVICE, KERNEL, SCHEDULE, SEED, SIZE, TRUST } from '../arguments/options.ts'
 import { showWarnings } from '../dispatch-checks.ts'
 import { type Form, formsOn } from '../forms.ts'
@@ -54,38 +55,25 @@ export const run: CommandSpec = {
   args: '[FILE]',
   count: [0, 1],
   summary: 'Run a kernel on data',
-  options: [
-    { flags: '--plan <FILE>', about: 'Run a plan of spt emit --target plan instead of FILE', file: 'read' },
-    ...without(['plan'], KERNEL, SCHEDULE),
-    BIND,
-    {
-      flags: '--weights <PATH>',
-      about: 'A model file (.safetensors, .npz): inputs without --bind are bound by name',
-      file: 'read',
-    },
-    SIZE,
-    DEVICE,
-    ...without(
-      ['plan'],
-      DETERMINISTIC,
-      { flags: '--verify', about: 'Compare every output with the reference; exit 1 on a difference' },
-      { flags: '--repeat <N>', about: `Number of timed runs, after a warm-up (default: ${DEFAULT_REPEAT})` },
-    ),
-    SEED,
-    { flags: '--max-rounds <N>', about: 'Limit on rounds with a condition (default: 10000)' },
-    { flags: '--out <NAME=PATH>', about: 'Write an output', repeats: true, file: 'write' },
-    {
-      flags: '--save <PATH>',
-      about: 'Write all results and updated inputs to a .safetensors file',
-      file: 'write',
-    },
-    ...without(['plan'], {
-      flags: '--verbose',
-      about: 'Print phases with times, the values used for selection, and other variants',
-    }),
-    { flags: '--json', about: 'Print one JSON object; times in milliseconds' },
-    ...without(['plan'], ...TRUST),
-  ],
+  options: optionTable`
+    --plan <FILE>  [read]  Run a plan of spt emit --target plan instead of FILE
+    ${KERNEL}  [without plan]
+    ${SCHEDULE}  [without plan]
+    ${BIND}
+    --weights <PATH>  [read]  A model file (.safetensors, .npz): inputs without --bind are bound by name
+    ${SIZE}
+    ${DEVICE}
+    ${DETERMINISTIC}  [without plan]
+    --verify  [without plan]  Compare every output with the reference; exit 1 on a difference
+    --repeat <N>  [without plan]  Number of timed runs, after a warm-up (default: ${DEFAULT_REPEAT})
+    ${SEED}
+    --max-rounds <N>  Limit on rounds with a condition (default: 10000)
+    --out <NAME=PATH>  [repeats, write]  Write an output
+    --save <PATH>  [write]  Write all results and updated inputs to a .safetensors file
+    --verbose  [without plan]  Print phases with times, the values used for selection, and other variants
+    --json  Print one JSON object; times in milliseconds
+    ${TRUST}  [without plan]
+  `,
   notes: [
     `Reads ${READABLE.join(' ')}; writes ${WRITABLE.join(' ')}.\n${ADDRESSES}`,
     'For a dense_variable axis, bind the offsets of its segments (from 0 to the number of positions). For a buffer over\nsuch an axis, bind one value for each position: --bind p=map.npz#offsets --bind X=map.npz#values.',

@@ -7,14 +7,14 @@ import { print2, print3 } from '../../ir/print/print-stage2.ts'
 import type { Kernel2, Kernel3 } from '../../ir/statements/loops.ts'
 import { LAUNCH_OUTLINING, PASSES, POSITIONS } from '../../lower/passes.ts'
 import type { Device } from '../../runtime/device.ts'
-import { type Call, type CommandSpec, without } from '../arguments/command.ts'
+import type { Call, CommandSpec } from '../arguments/command.ts'
+import { optionTable } from '../arguments/option-table.ts'
 import {
   BIND,
   checkSelectionInputs,
   DEVICE_PROPERTIES,
   KERNEL,
   SELECTION_SIZES,
-  schedule,
   TRUST,
 } from '../arguments/options.ts'
 import { DEFAULT_SURVEY, SPACE, spaceName, spaceOf } from '../arguments/schedule-call.ts'
@@ -38,61 +38,31 @@ export const show: CommandSpec = {
   args: 'FILE',
   count: [1, 1],
   summary: 'Print a kernel at a stage of its compilation',
-  options: [
-    KERNEL,
-    ...without(
-      ['space', ...ANALYSES],
-      schedule('Under this schedule: its name, or gpu(8, 32) with arguments (default: none)'),
-    ),
-    {
-      ...SPACE,
-      about: `Print the decisions of ${SPACE.about[0]!.toLowerCase()}${SPACE.about.slice(1)}`,
-      without: ANALYSES,
-    },
-    { ...BIND, about: 'With --space: data for the conditions of the space', with: ['space'] },
-    ...without(
-      ANALYSES,
-      {
-        ...SELECTION_SIZES,
-        about: 'A size or a statistic (longest(j)=700), for automatic selection or for the space',
-      },
-      ...DEVICE_PROPERTIES,
-      { flags: '--device <D>', about: 'Target device: cpu, webgpu or cuda (default: cpu)' },
-    ),
-    {
-      flags: '--survey <N>',
-      about: `With --space: number of points to test (default: ${DEFAULT_SURVEY}); rejected points are counted by error code`,
-      with: ['space'],
-    },
-    {
-      flags: '--pit',
-      about: 'Print the permutable dimensions of tensors, with formats that gather along those dimensions',
-    },
-    {
-      flags: '--attributes',
-      about:
-        'Print sparsity propagation: zero and constant elements, dead elements, and masks for iterations',
-      without: ['pit'],
-    },
-    { flags: '--iteration <T>', about: 'With --pit or --attributes: only this iteration', with: ANALYSES },
-    {
-      flags: '--tile <AXIS=N>',
-      about: 'With --pit: the extent of the dense tile along an axis (default: 32)',
-      repeats: true,
-      with: ['pit'],
-    },
-    {
-      flags: '--stage <N>',
-      about: '1 coordinates, 2 positions, 3 memory (default: 1, or the stage of the pass)',
-      without: ['space', ...ANALYSES],
-    },
-    {
-      flags: '--after <STEP>',
-      about: 'Print the kernel after this step number of the schedule, or after this lowering pass',
-      without: ['space', ...ANALYSES],
-    },
-    ...TRUST,
-  ],
+  options: optionTable`
+    ${KERNEL}
+    --schedule <S>  [without space ${ANALYSES}]  Under this schedule: its name, or gpu(8, 32) with arguments
+      (default: none)
+    ${SPACE}  [without ${ANALYSES}]  Print the decisions of
+      ${SPACE.about[0]!.toLowerCase()}${SPACE.about.slice(1)}
+    ${BIND}  [with space]  With --space: data for the conditions of the space
+    ${SELECTION_SIZES}  [without ${ANALYSES}]  A size or a statistic (longest(j)=700), for automatic
+      selection or for the space
+    ${DEVICE_PROPERTIES}  [without ${ANALYSES}]
+    --device <D>  [without ${ANALYSES}]  Target device: cpu, webgpu or cuda (default: cpu)
+    --survey <N>  [with space]  With --space: number of points to test (default: ${DEFAULT_SURVEY});
+      rejected points are counted by error code
+    --pit  Print the permutable dimensions of tensors, with formats that gather along those dimensions
+    --attributes  [without pit]  Print sparsity propagation: zero and constant elements, dead elements, and
+      masks for iterations
+    --iteration <T>  [with ${ANALYSES}]  With --pit or --attributes: only this iteration
+    --tile <AXIS=N>  [repeats, with pit]  With --pit: the extent of the dense tile along an axis (default:
+      32)
+    --stage <N>  [without space ${ANALYSES}]  1 coordinates, 2 positions, 3 memory (default: 1, or the stage
+      of the pass)
+    --after <STEP>  [without space ${ANALYSES}]  Print the kernel after this step number of the schedule, or
+      after this lowering pass
+    ${TRUST}
+  `,
   notes: [
     'With --space, the command prints the decisions of the space with their values and conditions, and sample points.',
     'With --pit, the command analyses the unscheduled kernel. For each dimension, it prints the dimensions that must be\npermuted in the same way, or the reason why a permutation is not legal.',

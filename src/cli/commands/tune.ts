@@ -3,6 +3,7 @@ import { DEVICE_KINDS } from '../../backends/target.ts'
 import { installPackageFiles } from '../../node-programs.ts'
 import { STRATEGIES } from '../../search/strategies/index.ts'
 import { type Call, type CommandSpec, longName } from '../arguments/command.ts'
+import { optionTable } from '../arguments/option-table.ts'
 import { BIND, DEVICE, KERNEL, SEED, TRUST } from '../arguments/options.ts'
 import { checkWritable, checkWritableFolder } from '../arguments/paths.ts'
 import { SPACE } from '../arguments/schedule-call.ts'
@@ -20,93 +21,40 @@ export const tune: CommandSpec = {
   args: 'FILE | --worker DB',
   count: [0, 1],
   summary: 'Search for the fastest schedule of a kernel on data',
-  options: [
-    KERNEL,
-    {
-      ...BIND,
-      about:
-        'Data of a buffer or an axis; with several files (A=folder/*.mtx, or repeated --bind), the search covers all files',
-    },
-    {
-      flags: '--size <NAME=N>',
-      about: 'A size or a scalar; several values are combined with each file',
-      repeats: true,
-    },
-    DEVICE,
-    { ...SPACE, about: `${SPACE.about} (default: cpu_space or gpu_space if declared, otherwise sketches)` },
-    {
-      flags: '--trials <N>',
-      about: `Maximum number of points to try, including illegal ones, for each file and size (default: ${DEFAULT_TRIALS}; unlimited if only --minutes is given)`,
-    },
-    { flags: '--minutes <M>', about: 'Time limit of the search: 5, 0.5' },
-    {
-      flags: '--strategy <S>',
-      about: `${Object.keys(STRATEGIES).join(', ')} (default: model if the device has a cost model, otherwise surrogate)`,
-    },
-    { ...SEED, about: 'Seed of random data and of the strategy (default: 0)' },
-    {
-      flags: '--no-libraries',
-      about: 'With one matrix on cuda: do not measure the routines of vendor libraries',
-    },
-    {
-      flags: '--db <FILE>',
-      about: 'Store trials in this file of records; a missing folder is created',
-      file: 'update',
-    },
-    {
-      flags: '--resume',
-      about: "Reuse recorded trials of the same study (default of --db: the user's records)",
-    },
-    {
-      flags: '--out <FILE>',
-      about: 'Write the fastest schedule or the dispatch rule as a program (.spt) that imports the kernel',
-      file: 'write',
-    },
-    {
-      flags: '--generalise <FILE>',
-      about:
-        'With several matrices or sizes: write the rules to this dispatch table (.spt), for `choose from`; rules for other devices are kept',
-      file: 'update',
-    },
-    {
-      flags: '--whole',
-      about: 'With --out: write a self-contained file that includes the source of FILE',
-      with: ['out'],
-    },
-    {
-      flags: '--html <FILE>',
-      about: 'With one matrix: write a self-contained page with charts of the results',
-      file: 'write',
-    },
-    {
-      flags: '--bugs <FOLDER>',
-      about: 'Folder for results that differ from the reference; a missing folder is created (default: .)',
-    },
-    {
-      flags: '--queue <DB>',
-      about: 'Distribute the trials to workers through this file of records, which all machines share',
-      file: 'update',
-    },
-    {
-      flags: '--worker <DB>',
-      about:
-        'Without FILE: run trials from this file until Ctrl-C, for studies with the same device, driver and compiler',
-      file: 'update',
-    },
-    {
-      flags: '--idle <S>',
-      about:
-        'With --worker: stop after S seconds without a trial. With --queue: stop after S seconds without a worker (default: 60)',
-      with: ['queue', 'worker'],
-    },
-    {
-      flags: '--data-root <DIR>',
-      about: 'With --worker: read data files only from this folder',
-      with: ['worker'],
-    },
-    { flags: '--json', about: 'Print one JSON object; times in milliseconds' },
-    ...TRUST,
-  ],
+  options: optionTable`
+    ${KERNEL}
+    ${BIND}  Data of a buffer or an axis; with several files (A=folder/*.mtx, or repeated --bind), the
+      search covers all files
+    --size <NAME=N>  [repeats]  A size or a scalar; several values are combined with each file
+    ${DEVICE}
+    ${SPACE}  ${SPACE.about} (default: cpu_space or gpu_space if declared, otherwise sketches)
+    --trials <N>  Maximum number of points to try, including illegal ones, for each file and size (default:
+      ${DEFAULT_TRIALS}; unlimited if only --minutes is given)
+    --minutes <M>  Time limit of the search: 5, 0.5
+    --strategy <S>  ${Object.keys(STRATEGIES).join(', ')} (default: model if the device has a cost model,
+      otherwise surrogate)
+    ${SEED}  Seed of random data and of the strategy (default: 0)
+    --no-libraries  With one matrix on cuda: do not measure the routines of vendor libraries
+    --db <FILE>  [update]  Store trials in this file of records; a missing folder is created
+    --resume  Reuse recorded trials of the same study (default of --db: the user's records)
+    --out <FILE>  [write]  Write the fastest schedule or the dispatch rule as a program (.spt) that imports
+      the kernel
+    --generalise <FILE>  [update]  With several matrices or sizes: write the rules to this dispatch table
+      (.spt), for \`choose from\`; rules for other devices are kept
+    --whole  [with out]  With --out: write a self-contained file that includes the source of FILE
+    --html <FILE>  [write]  With one matrix: write a self-contained page with charts of the results
+    --bugs <FOLDER>  Folder for results that differ from the reference; a missing folder is created
+      (default: .)
+    --queue <DB>  [update]  Distribute the trials to workers through this file of records, which all
+      machines share
+    --worker <DB>  [update]  Without FILE: run trials from this file until Ctrl-C, for studies with the same
+      device, driver and compiler
+    --idle <S>  [with queue worker]  With --worker: stop after S seconds without a trial. With --queue: stop
+      after S seconds without a worker (default: 60)
+    --data-root <DIR>  [with worker]  With --worker: read data files only from this folder
+    --json  Print one JSON object; times in milliseconds
+    ${TRUST}
+  `,
   notes: [
     'Every candidate is compared with the reference before it is measured. The fastest are measured again at the end, next to\nthe default schedule, the unscheduled kernel, a version with dense storage, and routines of installed\nlibraries (cuSPARSE, cuBLAS). Ctrl-C stops the search and reports the best result so far.',
     'With several files, the fastest schedules of each file are measured on all files. From the results, the command derives\na dispatch rule over sizes and statistics, and reports its time on held-out files next to the best single schedule.\nThe rule is used only if it is faster.',

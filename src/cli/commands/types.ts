@@ -8,6 +8,7 @@ import { type PlanImport, planDeclarations } from '../../bundler/declarations.ts
 import { compilePlan, isPlanImport, planRequest, resolvedImport } from '../../bundler/plan-request.ts'
 import { withFileErrors, writeFile } from '../../io/node-files.ts'
 import type { CommandSpec } from '../arguments/command.ts'
+import { optionTable } from '../arguments/option-table.ts'
 import { EXIT, showDiagnostics } from '../output/failure.ts'
 import { progressOn } from '../output/io.ts'
 
@@ -19,14 +20,10 @@ export const types: CommandSpec = {
   args: '[PATH…]',
   count: [0, Number.POSITIVE_INFINITY],
   summary: 'Write TypeScript declarations of imported plans',
-  options: [
-    {
-      flags: '--out <FILE>',
-      about: 'The declaration file (default: plans.d.ts in the first folder)',
-      file: 'write',
-    },
-    { flags: '--check', about: 'Write nothing, and exit 1 if the file is not up to date' },
-  ],
+  options: optionTable`
+    --out <FILE>  [write]  The declaration file (default: plans.d.ts in the first folder)
+    --check  Write nothing, and exit 1 if the file is not up to date
+  `,
   notes: [
     "Finds imports such as './kernel.spt?plan&schedule=gpu(8,32)' in the source files of each PATH (default: src if it exists, otherwise\nthe current folder), compiles them, and declares a module for each: tsc then rejects wrong names of inputs and outputs, wrong\ntypes of arrays, and imports whose kernel or schedule does not exist. The compilation must include the declaration file.",
   ],
