@@ -1,6 +1,6 @@
 /**
- * Products: the adjoint of a factor is the product of the other factors, also if some of them are 0. Second derivatives
- * are exact, too: factors that are 0 appear in the adjoint as factors or summands, not only in conditions.
+ * Products: the adjoint of a factor is the product of the other factors, also if some of them are 0. The next two
+ * derivatives are exact, too: factors that are 0 appear in the adjoint as factors or summands, not only in conditions.
  */
 import type { Write } from '../analysis/sparsity/writes.ts'
 import type { Buffer1, Reduce1 } from '../ir/coordinates/stage1.ts'
@@ -14,8 +14,9 @@ import type { Operands } from './winners.ts'
 
 /**
  * The factors of a `*=` with their adjoints; undefined for other statements. With the number z of zeros, the product r of
- * the other factors, and the product w and the sum s of the zeros, the product without a factor x is (r / x) · w if x is
- * not 0. Otherwise it is r · 1 for z = 1, r · (s - x) for z = 2, and 0 for more zeros.
+ * the other factors, and the product w, the sum s and the sum q of squares of the zeros, the product without a factor x is
+ * (r / x) · w if x is not 0. Otherwise it is r · 1 for z = 1, r · (s - x) for z = 2, r · ((s² - q) / 2 - x · (s - x)) for z = 3,
+ * and 0 for more zeros: its first two derivatives are 0.
  */
 export function productOf(
   w: Write,
@@ -34,6 +35,7 @@ export function productOf(
       ['rest', accumulate, '*', factor],
       ['zero_product', accumulate, '*', select(isZero, x, constant(1, x.dtype))],
       ['zero_sum', accumulate, '+', select(isZero, x, constant(0, x.dtype))],
+      ['zero_squares', accumulate, '+', select(isZero, mul(x, x), constant(0, x.dtype))],
     ] as const
   ).map(([name, type, op, value]) => {
     const dtype = type as Dtype
@@ -54,12 +56,15 @@ export function productOf(
       sum: reduce1({ reducer: builtinMonoid(op, dtype), targets: [at], values: [cast(value, dtype)] }),
     }
   })
-  const [zeros, rest, product, sum] = made.map((m) => m.at) as [Expr, Expr, Expr, Expr]
+  const [zeros, rest, product, sum, squares] = made.map((m) => m.at) as [Expr, Expr, Expr, Expr, Expr]
   const number = (n: number): Expr => constant(n, rest.dtype)
   const count = (n: number): Expr => eq(zeros, constant(n, 'i32'))
+  const [own, half] = [cast(x, rest.dtype), number(0.5)]
+  const ofThree = sub(mul(half, sub(mul(sum, sum), squares)), mul(own, sub(sum, own)))
+  const ofMore = select(count(2), sub(sum, own), select(count(3), ofThree, number(0)))
   const others = select(
     isZero,
-    mul(rest, select(count(1), number(1), select(count(2), sub(sum, cast(x, rest.dtype)), number(0)))),
+    mul(rest, select(count(1), number(1), ofMore)),
     mul(div(rest, cast(factor, rest.dtype)), product),
   )
   const { name } = w.iterations.at(-1)!
