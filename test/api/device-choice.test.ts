@@ -152,6 +152,17 @@ schedule layer.auto choose {
     b.free()
   })
 
+  test('lists are built by the branch that uses them; others only count', async () => {
+    const fn = await (await load(layer(TWO()))).kernel().build(on[kind])
+    const b = await fn.bind(data(SIZES, 0.05).tensors)
+    const launches = writePlan(b.code.program.plan).steps.flatMap((s) => ('launch' in s ? [s] : []))
+    const writers = (array: RegExp) => launches.filter((s) => s.writes.some((w) => array.test(w)))
+    expect(writers(/_of_H$/).map((s) => s.when?.alternative)).toEqual([0])
+    expect(writers(/^counts_H$/).map((s) => s.when?.alternative)).toEqual([undefined, 0])
+    b.free()
+    fn.release()
+  })
+
   test('the plan has the conditions, and runs when it is loaded from JSON', async () => {
     const fn = await (await load(layer(TWO()))).kernel().build(on[kind])
     const b = await fn.bind(data(SIZES, 0.05).tensors)

@@ -9,10 +9,11 @@ import { type Names, namesOf } from '../../ir/expressions/bound-names.ts'
 import { constant, eq, int, load } from '../../ir/expressions/expr.ts'
 import { sameExpr } from '../../ir/expressions/structural-equality.ts'
 import { memoize } from '../../ir/memoize.ts'
-import { accessedBy } from '../../ir/statements/accesses.ts'
+import { accessedBy, targetsOf } from '../../ir/statements/accesses.ts'
 import { renameBuffers } from '../../ir/statements/bindings.ts'
 import type { Branches, Buffer, Kernel3, Launch, PlanStep } from '../../ir/statements/loops.ts'
 import { when } from '../../ir/statements/statement-builders.ts'
+import { bodiesOf, rewriteStmts } from '../../ir/statements/tree.ts'
 
 /** A schedule of the kernel. */
 export interface Alternative {
@@ -154,18 +155,21 @@ function partsOf(alternatives: readonly Alternative[], fresh: Names): readonly P
     const names = new Map(
       locals.map(({ name }) => [name, shared.get(name) ?? (k === 0 ? name : fresh.fresh(name))]),
     )
-    const before = stepsFor(plan, counts, new Set(shared.keys()), new Set())
+    const before = countingSteps(plan, counts, new Set(shared.keys()))
     const isUpdated = (b: Buffer): boolean =>
-      b.role === 'inout' && [...before].some((s) => accessedBy(s).writes.includes(b.name))
+      b.role === 'inout' && [...before.values()].some((s) => accessedBy(s).writes.includes(b.name))
     const updated = plan.buffers.find(isUpdated)
     if (updated) return `${updated.name} is updated before the lists are built`
     const results = plan.buffers.filter((b) => b.role === 'out' || b.role === 'inout').map((b) => b.name)
-    const rest = stepsFor(plan, new Set(results), new Set(shared.keys()), before)
-    const inResult = (of: ReadonlySet<PlanStep>): readonly PlanStep[] =>
-      plan.steps.filter((s) => of.has(s)).map((s) => renamedStep(s, names))
+    const isComplete = (s: PlanStep): boolean => before.get(s) === s
+    const rest = stepsFor(plan, new Set(results), new Set(shared.keys()), isComplete)
+    const isStored = (writer: PlanStep, name: string): boolean => {
+      const step = before.get(writer)
+      return step !== undefined && accessedBy(step).writes.includes(name)
+    }
     for (const { name } of locals) {
       const writers = plan.steps.filter((s) => accessedBy(s).writes.includes(name))
-      if (!shared.has(name) && writers.length > 0 && writers.every((s) => before.has(s)))
+      if (!shared.has(name) && writers.length > 0 && writers.every((w) => isStored(w, name)))
         available.set(name, {
           of: own,
           buffer: plan.buffers.find((b) => b.name === name)!,
@@ -178,8 +182,8 @@ function partsOf(alternatives: readonly Alternative[], fresh: Names): readonly P
       buffers: plan.buffers.flatMap((b) =>
         shared.has(b.name) ? [] : [{ ...b, name: names.get(b.name) ?? b.name }],
       ),
-      before: inResult(before),
-      rest: inResult(rest),
+      before: plan.steps.flatMap((s) => before.get(s) ?? []).map((s) => renamedStep(s, names)),
+      rest: plan.steps.filter((s) => rest.has(s)).map((s) => renamedStep(s, names)),
       // The decision checks the capacities.
       lists: (plan.runtimeLists ?? []).filter(isCounted).map((l) => ({
         ...l,
@@ -190,18 +194,71 @@ function partsOf(alternatives: readonly Alternative[], fresh: Names): readonly P
   return parts
 }
 
-/** The steps on which the arrays depend, without the steps of `done`. Arrays of `given` are computed elsewhere. */
+/**
+ * The steps on which the counts depend. Each is mapped to itself, or to a launch that computes nothing but the counts: the lists are built
+ * after the decision, by the alternative that uses them. Arrays of `given` are computed elsewhere.
+ */
+function countingSteps(
+  plan: Kernel3,
+  counts: ReadonlySet<string>,
+  given: ReadonlySet<string>,
+): ReadonlyMap<PlanStep, PlanStep> {
+  const arrays = new Set(plan.buffers.map((b) => b.name))
+  const needed = new Set(counts)
+  const out = new Map<PlanStep, PlanStep>()
+  /** An array that no other step writes is not read before the step writes it. */
+  const isWrittenBy = (step: PlanStep, array: string): boolean =>
+    plan.buffers.some((b) => b.name === array && b.role === 'local') &&
+    plan.steps.every((s) => s === step || !accessedBy(s).writes.includes(array))
+  /** Arrays that later steps before the decision write. */
+  const written = new Set<string>()
+  for (const step of plan.steps.toReversed()) {
+    const own = accessedBy(step)
+    if (!own.writes.some((b) => needed.has(b) && !given.has(b))) continue
+    // Such a launch is repeated after the decision. Results are equal unless it reads what other launches write meanwhile.
+    const isRepeatable =
+      own.writes.some((b) => counts.has(b)) &&
+      ![...own.reads, ...own.writes].some((b) => written.has(b)) &&
+      own.reads.every((b) => !own.writes.includes(b) || !arrays.has(b) || isWrittenBy(step, b))
+    const used = isRepeatable ? storingOnly(step, needed, arrays) : step
+    out.set(step, used)
+    const { reads, writes } = accessedBy(used)
+    for (const b of [...reads, ...writes]) if (!given.has(b)) needed.add(b)
+    for (const b of writes) written.add(b)
+  }
+  return out
+}
+
+/** A launch without its stores to `arrays` that neither it nor later steps need; the step itself if it writes them otherwise. */
+function storingOnly(step: PlanStep, needed: ReadonlySet<string>, arrays: ReadonlySet<string>): PlanStep {
+  if (step.kind !== 'launch') return step
+  const { reads, writes } = accessedBy(step)
+  const isDropped = (b: string): boolean => arrays.has(b) && !needed.has(b) && !reads.includes(b)
+  if (!writes.some(isDropped)) return step
+  const body = rewriteStmts(step.body, {
+    stmt(s) {
+      const targets = targetsOf(s)
+      if (targets.length > 0) return targets.every((t) => isDropped(t.buffer)) ? [] : undefined
+      const isEmpty = (s.kind === 'for' || s.kind === 'if') && bodiesOf(s).every((b) => b.length === 0)
+      return isEmpty ? [] : undefined
+    },
+  })
+  const launch = { ...step, body }
+  return accessedBy(launch).writes.some(isDropped) ? step : launch
+}
+
+/** The steps on which the arrays depend, without those that are `done`. Arrays of `given` are computed elsewhere. */
 function stepsFor(
   { steps }: Kernel3,
   arrays: ReadonlySet<string>,
   given: ReadonlySet<string>,
-  done: ReadonlySet<PlanStep>,
+  isDone: (s: PlanStep) => boolean,
 ): ReadonlySet<PlanStep> {
   const needed = new Set(arrays)
   const taken = new Set<PlanStep>()
   for (const step of steps.toReversed()) {
     const { reads, writes } = accessedBy(step)
-    if (done.has(step) || !writes.some((b) => needed.has(b) && !given.has(b))) continue
+    if (isDone(step) || !writes.some((b) => needed.has(b) && !given.has(b))) continue
     taken.add(step)
     for (const b of [...reads, ...writes]) if (!given.has(b)) needed.add(b)
   }
