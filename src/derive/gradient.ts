@@ -8,7 +8,7 @@ import { type Write, writesOf } from '../analysis/sparsity/writes.ts'
 import { type Diagnostic, failAt, SptError } from '../ast/diagnostics/diagnostic.ts'
 import { type Axis, denseAxis, isDenseRoot } from '../ir/coordinates/axis.ts'
 import type { Buffer1, Iteration, Kernel1 } from '../ir/coordinates/stage1.ts'
-import { readsIn } from '../ir/coordinates/stage1-tree.ts'
+import { readsIn, rewriteBody1, writtenBuffers1 } from '../ir/coordinates/stage1-tree.ts'
 import { Names } from '../ir/expressions/bound-names.ts'
 import { constant, type Expr, type Load, load, variable } from '../ir/expressions/expr.ts'
 import { substitute } from '../ir/expressions/expr-tree.ts'
@@ -24,8 +24,9 @@ import { namesIn, pruned } from './needed.ts'
 import { productOf } from './products.ts'
 import { recomputed } from './recomputed.ts'
 import { checkOverwrites, checkWriters, rejectPart, rejectReducer, stepWarning } from './rejections.ts'
-import { checkRequest, type GradientRequest, withCopies } from './request.ts'
+import { checkRequest, type GradientRequest, type Named, withCopies } from './request.ts'
 import { withoutConstants } from './terms.ts'
+import { withoutRounds } from './unrolled.ts'
 import { withVersions } from './versions.ts'
 import { winnersOf } from './winners.ts'
 
@@ -35,8 +36,17 @@ import { winnersOf } from './winners.ts'
  * W stands for `W_1`, `W_2`, … if copies of `repeat` declare it.
  * @throws SptError `derive/…`
  */
-export const gradient = (kernel: Kernel1, request: GradientRequest): Kernel1 =>
-  new Derivation(kernel, { ...request, wrt: withCopies(kernel, request.wrt) }).run()
+export function gradient(kernel: Kernel1, request: GradientRequest): Kernel1 {
+  const { stopping = [], recomputing = [], rounding = [], span } = request
+  const wrt = withCopies(kernel, request.wrt)
+  checkRequest(kernel, { ...request, wrt })
+  const { kernel: unrolled, copies } = withoutRounds(kernel, span)
+  const inRounds = (list: readonly Named[]): readonly Named[] =>
+    list.flatMap((x) => [x, ...(copies.get(x.name) ?? []).map((name) => ({ ...x, name }))])
+  const [stops, again, rounded] = [stopping, recomputing, rounding].map(inRounds)
+  const given = { ...request, wrt, stopping: stops!, recomputing: again!, rounding: rounded! }
+  return new Derivation(unrolled, given).run()
+}
 
 class Derivation {
   readonly #names: Names
@@ -59,7 +69,6 @@ class Derivation {
     kernel: Kernel1,
     private readonly request: GradientRequest,
   ) {
-    checkRequest(kernel, request)
     this.#names = new Names(namesIn(kernel))
     this.#kernel = withVersions(kernel, this.#names)
     this.#buffers = new Map(this.#kernel.buffers.map((b) => [b.name, b]))
@@ -76,6 +85,7 @@ class Derivation {
     if (!this.#isLoss) this.#adjoints.set(by.name, { ...this.#adjointOf(by.name), role: 'in' })
     for (const w of writesOf(this.#kernel).toReversed()) this.#reverse(w)
     for (const of of [...this.#scattered.keys()]) this.#gather(of)
+    this.#copySeed()
     for (const x of wrt)
       if (!this.#adjoints.has(x.name))
         failAt('derive/independent', x.span ?? span, {
@@ -101,6 +111,21 @@ class Derivation {
     const problems = checkKinds(derived)
     if (problems.length > 0) throw new SptError([...problems])
     return derived
+  }
+
+  /** If statements read elements of the result, their adjoints are added to a copy of the given gradient. */
+  #copySeed(): void {
+    const { by } = this.request
+    const seed = this.#adjoints.get(by.name)
+    if (seed?.role !== 'in' || !writtenBuffers1(this.#backward).has(seed.name)) return
+    const sum: Buffer1 = { ...seed, name: this.#names.fresh(`${seed.name}_sum`), role: 'local' }
+    const backward = rewriteBody1(this.#backward.splice(0), (e) =>
+      e.kind === 'load' && e.buffer === seed.name ? load(sum.name, e.index, e.dtype, e.span) : undefined,
+    )
+    this.#adjoints.set(by.name, sum)
+    this.#scattered.set(by.name, seed)
+    this.#gather(by.name)
+    this.#backward.push(...(backward as readonly Iteration[]))
   }
 
   /** Adjoints in the order of the tensors, those of `wrt` in the order of the request. */

@@ -49,7 +49,8 @@ const overwritten = (message: string, at: Write, by: Write): never =>
 export function checkReads(w: Write, kernel: Kernel1, isNeeded: (l: Load) => boolean): void {
   const writes = writesOf(kernel)
   for (const l of w.loads.filter(isNeeded)) {
-    const later = writes.slice(writes.indexOf(w)).find((x) => x.targets.some((t) => t.buffer === l.buffer))
+    const isChange = (t: Load): boolean => t.buffer === l.buffer && !isApart(t.index, l.index)
+    const later = writes.slice(writes.indexOf(w)).find((x) => x.targets.some(isChange))
     if (later) overwritten(`${l.buffer} is updated after this statement reads it`, w, later)
   }
 }
@@ -88,12 +89,16 @@ export function checkWriters(w: Write, kernel: Kernel1, isAlone: boolean): void 
   }
 }
 
+/** True if indices differ in a constant. */
+const isApart = (x: readonly Expr[], y: readonly Expr[]): boolean =>
+  x.some((e, d) => e.kind === 'const' && y[d]!.kind === 'const' && !sameExpr(e, y[d]!))
+
 /** True if two statements provably write different elements of a tensor. */
 function isDisjoint(a: Write, b: Write, buffer: string): boolean {
   const [x, y] = [a, b].map((w) => w.targets.find((t) => t.buffer === buffer)!.index) as [Expr[], Expr[]]
   const excludes = (c: Expr, d: Expr): boolean => sameExpr(not(c), d) || sameExpr(c, not(d))
   return (
-    x.some((e, d) => e.kind === 'const' && y[d]!.kind === 'const' && !sameExpr(e, y[d]!)) ||
+    isApart(x, y) ||
     (x.every((e, d) => sameExpr(e, y[d]!)) &&
       a.conditions.some((c) => b.conditions.some((d) => excludes(c, d))))
   )

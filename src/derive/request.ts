@@ -43,13 +43,6 @@ export const withCopies = (
 /** Checks the names of a request. @throws SptError `derive/…` */
 export function checkRequest(kernel: Kernel1, request: GradientRequest): void {
   const { by, wrt, stopping = [], recomputing = [], rounding = [], span } = request
-  const rounds = kernel.body.find((s) => s.kind === 'rounds')
-  if (rounds)
-    failAt('derive/rounds', span ?? rounds.span, {
-      message: `kernel ${kernel.name} has rounds ${rounds.name}, which have no derivative`,
-      ...(rounds.span && { labels: [{ span: rounds.span, text: 'declared here' }] }),
-      hint: 'derive a kernel of one round, or write the rounds out with `repeat`',
-    })
   const scalars = kernel.params.filter((p) => p.kind === 'scalar')
   const written = writtenBuffers1(kernel.body)
   const find = (x: Named, among: readonly { readonly name: string; readonly dtype: string }[]) =>

@@ -16,17 +16,18 @@ import { extentOf } from './elements.ts'
 
 /** The kernel with a tensor for each version of outputs and temporaries. */
 export function withVersions(kernel: Kernel1, names: Names): Kernel1 {
-  const writes = writesOf(kernel)
-  for (const [k, w] of writes.entries())
+  const written = new Set<string>()
+  for (const w of writesOf(kernel)) {
     for (const t of w.targets) {
       const buffer = kernel.buffers.find((b) => b.name === t.buffer)!
-      const isWritten = writes.slice(0, k).some((x) => x.targets.some((y) => y.buffer === t.buffer))
-      if (!isWritten || buffer.role === 'inout' || !replaces(w, t, kernel)) continue
+      if (!written.has(t.buffer) || buffer.role === 'inout' || !replaces(w, t, kernel)) continue
       const old = { ...buffer, name: names.fresh(`${t.buffer}_before`), role: 'local' as const }
       const buffers = kernel.buffers.flatMap((b) => (b === buffer ? [old, b] : [b]))
       const body = renamedUntil(kernel.body, w.stmt, t.buffer, old.name)
       return withVersions({ ...kernel, buffers, body }, names)
     }
+    for (const t of w.targets) written.add(t.buffer)
+  }
   return kernel
 }
 

@@ -3,6 +3,7 @@ import { afterAll, expect } from 'vitest'
 import { writesOf } from '../../src/analysis/sparsity/writes.ts'
 import { parseProgram } from '../../src/api/programs/program.ts'
 import { SptError } from '../../src/ast/diagnostics/diagnostic.ts'
+import { isGathered } from '../../src/ir/coordinates/axis.ts'
 import type { Kernel1 } from '../../src/ir/coordinates/stage1.ts'
 import { freeVars } from '../../src/ir/expressions/expr-tree.ts'
 import { runs, SEED } from '../support/cases.ts'
@@ -10,6 +11,7 @@ import { Choices, choiceNumbers } from '../support/choices.ts'
 import { checkGradients, floatsOf, inDoubles, smooth } from '../support/gradient-check.ts'
 import { generate, type Sample } from '../support/program-gen.ts'
 import { property } from '../support/property.ts'
+import { inRounds } from '../support/rounds-gen.ts'
 
 /** Pairs of an output and an input by outcome: `smooth`, `kink`, or the code of the error. */
 const counts = new Map<string, number>()
@@ -26,17 +28,19 @@ function kernelOf({ text }: Sample) {
 
 /**
  * The rule of the monoid `pair` gives each of several equal maxima the whole gradient. Operands are equal if they do not
- * depend on an iterator of the reduction.
+ * depend on an iterator of the reduction, and may be equal in several rounds or where a gathered axis repeats an element.
  */
 const hasTies = (kernel: Kernel1): boolean =>
   writesOf(kernel).some(({ stmt, iterations, values }) => {
     if (stmt.kind !== 'reduce' || !stmt.reducer.derivative) return false
+    if (kernel.body.some((s) => s.kind === 'rounds') || kernel.axes.some(isGathered)) return true
     const used = freeVars(values[1]!)
     return iterations.some((it) => it.iters.some(({ name, kind }) => kind === 'R' && !used.has(name)))
   })
 
 property([choiceNumbers(700)], { numRuns: runs(150), seed: SEED })('gradients', (choices) => {
-  const sample = generate(new Choices(choices))
+  const c = new Choices(choices)
+  const sample = c.chance(30) ? inRounds(c) : generate(c)
   const kernel = kernelOf(sample)
   if (!kernel || hasTies(kernel)) return
   const inputs = smooth(kernel, sample.reference, choices[0]!)
@@ -58,7 +62,8 @@ property([choiceNumbers(700)], { numRuns: runs(150), seed: SEED })('gradients', 
 })
 
 afterAll(() => {
-  for (const code of ['derive/independent', 'derive/no-rule', 'derive/overwritten']) counts.delete(code)
+  for (const code of ['derive/independent', 'derive/no-rule', 'derive/overwritten', 'derive/rounds'])
+    counts.delete(code)
   const all = [...counts.values()].reduce((a, b) => a + b, 0)
   // Kinks include maxima of equal values, which generated reductions often have.
   expect(counts.get('smooth') ?? 0, JSON.stringify([...counts])).toBeGreaterThanOrEqual(all / 3)
