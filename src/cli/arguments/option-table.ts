@@ -19,8 +19,9 @@ const ATTRIBUTES: Readonly<Record<string, (words: readonly string[]) => Partial<
 }
 
 /**
- * Options, each on a line: `--out <FILE>  [write, with db]  Write the result`. Lines with more than four spaces continue the text. Options
- * inserted in place of the flags keep their own attributes and text unless the line has others.
+ * Options, each on a line, in columns at least two spaces apart: `--out <FILE>  [write, with db]  Write the result`.
+ * Lines with more than four spaces continue the text. Options inserted in place of the flags keep their own attributes
+ * and text unless the line has others.
  */
 export function optionTable(texts: TemplateStringsArray, ...inserted: Inserted[]): readonly OptionSpec[] {
   const table = texts.reduce((before, text, k) => {
@@ -29,7 +30,7 @@ export function optionTable(texts: TemplateStringsArray, ...inserted: Inserted[]
   })
   const lines = table.replace(/\n {5,}/g, ' ').split('\n')
   return lines.flatMap((line) => {
-    const [, head, attributes, about] = /^ *(\S.*?)(?: {2}\[(.*?)\])?(?: {2}(.*))?$/.exec(line) ?? []
+    const [, head, attributes, about] = /^ *(\S.*?)(?: {2}\[(.*?)\])?(?: {2,}(.*))?$/.exec(line) ?? []
     if (head === undefined) return []
     const own = (attributes?.split(', ') ?? []).map((text) => {
       const [word = '', ...names] = text.split(' ')

@@ -2,6 +2,7 @@
 import type { Kernel } from '../../api/kernels/kernel.ts'
 import type { DeviceKind } from '../../runtime/device.ts'
 import type { Call, OptionSpec } from './command.ts'
+import { optionTable } from './option-table.ts'
 
 export const KERNEL: OptionSpec = {
   flags: '--kernel <K>',
@@ -120,10 +121,7 @@ export const DETERMINISTIC: OptionSpec = {
 }
 
 /** Options of commands that load programs: permissions of untrusted programs. */
-export const TRUST: readonly OptionSpec[] = [
-  {
-    flags: '--no-instr',
-    about: 'Reject instructions and memories with device code, except those of the package',
-  },
-  { flags: '--import-root <DIR>', about: 'Import only from this folder and from the package' },
-]
+export const TRUST = optionTable`
+  --no-instr           Reject instructions and memories with device code, except those of the package
+  --import-root <DIR>  Import only from this folder and from the package
+`

@@ -12,29 +12,24 @@ import { checkSizesBeside } from '../../run/bind/sizes/bound-sizes.ts'
 import type { DeviceKind } from '../../runtime/device.ts'
 import { costModel, predictor } from '../../search/ranking/cost-model.ts'
 import type { Call, OptionSpec } from '../arguments/command.ts'
-import { DEVICE, DEVICE_PROPERTIES, KERNEL, SIZE, schedule, TRUST } from '../arguments/options.ts'
+import { optionTable } from '../arguments/option-table.ts'
+import { DEVICE, DEVICE_PROPERTIES, KERNEL, SCHEDULE, SIZE, TRUST } from '../arguments/options.ts'
 import type { KernelRequest, ScheduledKernel } from '../scheduled-kernel.ts'
 import { applySchedule, withKernel, withSourcesOf } from '../scheduled-kernel.ts'
 
-const predictOption = (o: OptionSpec): OptionSpec => ({ ...o, about: `With --predict: ${o.about}` })
+const forPredict = (options: readonly OptionSpec[]): OptionSpec[] =>
+  options.map((o) => ({ ...o, about: `With --predict: ${o.about}` }))
 
-export const PREDICT_OPTIONS: readonly OptionSpec[] = [
-  {
-    flags: '--predict <FILE>',
-    about: 'Predict the time of a kernel of this program for each layer, before and after pruning',
-    file: 'read',
-  },
-  ...[
-    KERNEL,
-    schedule(
-      'its name, or gpu(8, 32) with arguments (default: auto, otherwise cpu on cpu and gpu on other devices)',
-    ),
-    { ...SIZE, about: 'a size of the kernel that layers do not have (m=12800)' },
-    { ...DEVICE, about: `${DEVICE.about}; a missing device is allowed` },
-    ...DEVICE_PROPERTIES,
-  ].map((o) => ({ ...predictOption(o), with: ['predict'] })),
-  ...TRUST.map(predictOption),
-]
+export const PREDICT_OPTIONS = optionTable`
+  --predict <FILE>  [read]  Predict the time of a kernel of this program for each layer, before and after pruning
+  ${forPredict([KERNEL])}  [with predict]
+  ${SCHEDULE}  [with predict]  With --predict: its name, or gpu(8, 32) with arguments (default: auto, otherwise
+      cpu on cpu and gpu on other devices)
+  ${SIZE}  [with predict]  With --predict: a size of the kernel that layers do not have (m=12800)
+  ${DEVICE}  [with predict]  With --predict: ${DEVICE.about}; a missing device is allowed
+  ${forPredict(DEVICE_PROPERTIES)}  [with predict]
+  ${forPredict(TRUST)}
+`
 
 /** Predicted milliseconds before and after pruning, and the reason if a time is missing. */
 interface PredictedTimes {

@@ -60,15 +60,3 @@ export function numbers(rows: readonly Row[], name: string): number[] {
       : failWith('notebook/value', `${name} of row ${k} is "${value}"`, { expected: 'a number' }),
   )
 }
-
-/** Groups items by the key at their index, in order of first occurrence; one group without `keys`. */
-export function groupBy<T>(keys: readonly Datum[] | undefined, items: readonly T[]): [Datum, T[]][] {
-  const groups = new Map<Datum, T[]>()
-  items.forEach((item, k) => {
-    const key = keys?.[k] ?? ''
-    const group = groups.get(key)
-    if (group) group.push(item)
-    else groups.set(key, [item])
-  })
-  return [...groups]
-}

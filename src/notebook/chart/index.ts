@@ -1,9 +1,10 @@
 /** Charts of rows: lines, scatter plots, bars, intervals and heatmaps. */
+import { groupBy } from '../../ir/memoize.ts'
 import { colorOf, element, text } from '../../pictures/picture/svg.ts'
 import type { Figure } from '../figure.ts'
 import { brief } from '../numbers.ts'
 import type { Row } from '../table.ts'
-import { channel, checkChart, groupBy, numbers } from './channels.ts'
+import { channel, checkChart, numbers } from './channels.ts'
 import { drawFrame, type FrameOptions, legendEntries, textWidth } from './frame.ts'
 import { type AxesOptions, drawLayers, type Layer } from './layers.ts'
 import { type Datum, datumText, scaleOf } from './scale.ts'
@@ -31,11 +32,10 @@ function pointGroups(
   const xs = channel(rows, options.x)
   const ys = numbers(rows, options.y)
   const colors = options.color === undefined ? undefined : channel(rows, options.color)
-  const points = xs.map((x, k) => ({ x, y: ys[k]! }))
-  return groupBy(colors, points).map(([name, group], k) => ({
-    points: group,
+  return [...groupBy(xs.keys(), (k) => colors?.[k])].map(([name, group], k) => ({
+    points: group.map((p) => ({ x: xs[p]!, y: ys[p]! })),
     color: colorOf(k),
-    ...(colors && { name: datumText(name) }),
+    ...(name !== undefined && { name: datumText(name) }),
   }))
 }
 
@@ -88,11 +88,8 @@ export function bars(rows: readonly Row[], options: BarsOptions): Figure {
   const colors = options.color === undefined ? undefined : channel(rows, options.color)
   const categories = colors ? [...new Set(colors)] : []
   const labels = { x: options.labels?.x ?? options.x, y: options.labels?.y ?? '' }
-  const groups = groupBy(
-    names,
-    values.map((value, k) => ({ value, color: colorOf(colors ? categories.indexOf(colors[k]!) : 0) })),
-  )
-  const maxGroupSize = Math.max(...groups.map(([, group]) => group.length))
+  const groups = [...groupBy(names.keys(), (k) => names[k]!)]
+  const maxGroupSize = Math.max(...groups.map(([, bars]) => bars.length))
   const height = groups.length * (maxGroupSize * 18 + 8)
   const labelWidth = Math.max(...values.map((v) => textWidth(brief(v)))) + 6
   return drawFrame(
@@ -104,10 +101,11 @@ export function bars(rows: readonly Row[], options: BarsOptions): Figure {
       const x = scaleOf(values, area.left, area.right - labelWidth, { log: false, zero: true })
       const y = scaleOf(names, area.top, area.bottom, { log: false, zero: false })
       const zero = x.pixelOf(0)
-      const marks = groups.map(([name, group]) =>
-        group
-          .map(({ value, color }, k) => {
-            const top = y.pixelOf(name) + (k - group.length / 2) * 18 + 2
+      const marks = groups.map(([name, bars]) =>
+        bars
+          .map((bar, k) => {
+            const top = y.pixelOf(name) + (k - bars.length / 2) * 18 + 2
+            const value = values[bar]!
             const end = x.pixelOf(value)
             return (
               element('rect', {
@@ -115,7 +113,7 @@ export function bars(rows: readonly Row[], options: BarsOptions): Figure {
                 y: top,
                 width: Math.abs(end - zero),
                 height: 14,
-                fill: color,
+                fill: colorOf(colors ? categories.indexOf(colors[bar]!) : 0),
               }) + text(Math.max(zero, end) + 6, top + 11, brief(value))
             )
           })

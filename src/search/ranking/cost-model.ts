@@ -6,6 +6,7 @@ import { failWith, resultOrError, SptError } from '../../ast/diagnostics/diagnos
 import { expectArgument, expectOptions } from '../../ast/diagnostics/expect-argument.ts'
 import {
   COUNT,
+  expectFields,
   expectValue,
   expectValues,
   FUNCTION,
@@ -106,8 +107,7 @@ export function costPrior(
 ): (points: readonly Point[]) => readonly number[] {
   expectArgument(typeof space?.kernel === 'function', 'space', space, 'a space of schedules')
   expectValue('the predictor', predict, { ...FUNCTION, expected: 'a result of predictor' })
-  expectOptions('costPrior', options, ['threads'])
-  expectValues(options, { threads: COUNT })
+  expectFields('costPrior', options, { threads: COUNT })
   const costHere = costOf(space, predict)
   const cost = (point: Point): number => costHere(point) ?? Number.POSITIVE_INFINITY
   const { threads } = options

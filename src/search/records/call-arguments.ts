@@ -1,9 +1,10 @@
 /** Validates arguments of records' methods: the native code crashes on values other than text and numbers. */
 import { failWith } from '../../ast/diagnostics/diagnostic.ts'
-import { expectArgument, expectOptions } from '../../ast/diagnostics/expect-argument.ts'
+import { expectArgument } from '../../ast/diagnostics/expect-argument.ts'
 import {
   COUNT,
   either,
+  expectFields,
   expectValue,
   expectValues,
   LIST,
@@ -52,8 +53,7 @@ const FILTERS = {
 
 /** @throws SptError `api/argument`, `api/unknown-option` */
 export function checkFilter(what: keyof typeof FILTERS, filter: RecordFilter): void {
-  expectOptions(what, filter, Object.keys(FILTERS[what]) as (keyof RecordFilter)[])
-  expectValues(filter, FILTERS[what])
+  expectFields<object>(what, filter, FILTERS[what])
 }
 
 const PRUNE: Readonly<Record<keyof PruneOptions, ValueKind>> = {
@@ -64,10 +64,8 @@ const PRUNE: Readonly<Record<keyof PruneOptions, ValueKind>> = {
 
 /** @throws SptError `api/argument`, `api/unknown-option`; `records/prune` if no option selects trials */
 export function checkPrune(options: PruneOptions): void {
-  const names = Object.keys(PRUNE) as (keyof PruneOptions)[]
-  expectOptions('prune', options, names)
-  expectValues(options, PRUNE)
-  if (names.every((name) => options[name] === undefined))
+  expectFields('prune', options, PRUNE)
+  if (Object.values(options).every((x) => x === undefined))
     failWith('records/prune', 'everything would be forgotten', {
       expected: 'olderThan, keepBest or studies',
       hint: 'remove the file to forget everything',
@@ -87,18 +85,18 @@ export function checkPoints(points: unknown): void {
   for (const point of points as readonly unknown[]) expectValue('a point', point, POINT)
 }
 
-function expectFields(subject: string, values: object, kinds: Kinds): void {
+function expectAll(subject: string, values: object, kinds: Kinds): void {
   for (const [name, kind] of Object.entries(kinds))
     expectValue(`${name} of ${subject}`, (values as Readonly<Record<string, unknown>>)[name], kind)
 }
 
 export function checkStudy(study: Study): void {
   expectValue('a study', study, { ...RECORD, expected: 'a result of createStudy' })
-  expectFields('a study', study, {
+  expectAll('a study', study, {
     ...kindsOf(STUDY_FIELDS),
     device: { ...RECORD, expected: 'a result of deviceIdentity' },
   })
-  expectFields('a device', study.device, kindsOf(DEVICE_FIELDS))
+  expectAll('a device', study.device, kindsOf(DEVICE_FIELDS))
   expectValues(study, kindsOf(OPTIONAL_STUDY_FIELDS))
 }
 

@@ -4,10 +4,10 @@ import { createHash, type Hash } from 'node:crypto'
 import { isDeclared } from '../../api/inputs/bound-inputs.ts'
 import { randomInputs } from '../../api/inputs/random-inputs.ts'
 import type { Kernel, TraceStep } from '../../api/kernels/kernel.ts'
-import { expectArgument, expectOptions, isRecord } from '../../ast/diagnostics/expect-argument.ts'
+import { expectArgument, isRecord } from '../../ast/diagnostics/expect-argument.ts'
 import {
+  expectFields,
   expectValue,
-  expectValues,
   INTEGER,
   NUMBER,
   oneOf,
@@ -124,8 +124,7 @@ export function createStudy(
   device: Device | DeviceIdentity,
   options: StudyOptions = {},
 ): Study {
-  expectOptions('createStudy', options, ['space', 'strategy', 'seed', 'data'])
-  expectValues(options, { space: TEXT, strategy: TEXT, seed: INTEGER, data: TEXT })
+  expectFields('createStudy', options, { space: TEXT, strategy: TEXT, seed: INTEGER, data: TEXT })
   expectArgument(isRecord(inputs), 'what is bound', inputs, '{ tensors, params, seed }')
   expectArgument(isDevice(device), 'the device', device, 'a device, or { kind, name, driver }')
   const tensors = tensorsOf(kernel, inputs)

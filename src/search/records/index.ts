@@ -1,8 +1,8 @@
 /** Records of trials: one SQLite file, which several processes write concurrently. */
 
 import { failWith } from '../../ast/diagnostics/diagnostic.ts'
-import { expectArgument, expectOptions } from '../../ast/diagnostics/expect-argument.ts'
-import { expectValues, FLAG } from '../../ast/diagnostics/value-kinds.ts'
+import { expectArgument } from '../../ast/diagnostics/expect-argument.ts'
+import { expectFields, FLAG } from '../../ast/diagnostics/value-kinds.ts'
 import type { Point } from '../types.ts'
 import { checkFilter, checkId, checkPoints, checkPrune, checkStudy, checkTrial } from './call-arguments.ts'
 import { type Connection, transaction, withDiagnostics } from './connection.ts'
@@ -60,8 +60,7 @@ export interface RecordsOptions {
  * @throws SptError `records/…` if it cannot be used; the file stays unchanged
  */
 export async function openRecords(path?: string, options: RecordsOptions = {}): Promise<Records> {
-  expectOptions('openRecords', options, ['readonly'])
-  expectValues(options, { readonly: FLAG })
+  expectFields('openRecords', options, { readonly: FLAG })
   const isPath = path === undefined || (typeof path === 'string' && path !== '')
   expectArgument(isPath, 'the file of records', path, 'a path')
   const opened = await openFile(path, options.readonly ?? false)
@@ -164,8 +163,7 @@ export class Records {
   ): Point[] {
     checkId('a study', study)
     checkPoints(points)
-    expectOptions('missing', options, ['retryFailed'])
-    expectValues(options, { retryFailed: FLAG })
+    expectFields('missing', options, { retryFailed: FLAG })
     return this.#run((db) => {
       const find = db.prepare(
         `SELECT 1 FROM trials WHERE id = ? AND status <> 'bounded'${options.retryFailed ? " AND status <> 'failed'" : ''}`,
