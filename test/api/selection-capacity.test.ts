@@ -362,3 +362,32 @@ schedule added.auto choose {
     prepared.free()
   })
 })
+
+test('an overflow of the last branch is an error, whichever branch ran before', async () => {
+  const program = await load(`${LIVE.panels.text}
+${KERNELS.left}
+schedule product.few { split mul.j by 2 }
+schedule product.limited { A as panels(2, 2) live in place capacity 1 }
+schedule product.auto choose {
+  when (fill_ratio(A, panels(2, 2)) < 0.3) few
+  otherwise limited
+}`)
+  const [m, n, k] = [4, 2, 8]
+  const B = dense([k, n], pattern(k * n, 1, 5))
+  const A = (share: number) => pattern(m * k, share, 3)
+  for (const on of [await devices.cpu(), webgpu])
+    for (const first of [0, 1]) {
+      const fn = await program.kernel().schedule('auto').build(on)
+      const b = await fn.bind({ A: dense([m, k], A(first)), B })
+      for (const share of [first, 0, 1, 1, 0, 1]) {
+        await b.set('A', A(share))
+        if (share > 0) expect(await errorOf(() => b.run())).toMatchObject({ code: 'run/overflow' })
+        else {
+          await b.run()
+          expect(b.selection!.text).toBe('few')
+        }
+      }
+      b.free()
+      fn.release()
+    }
+})

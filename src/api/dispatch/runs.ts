@@ -193,14 +193,17 @@ export class Runs {
     this.#overflowed = null
     const passed = new Set<string>()
     let first: Candidate | undefined
+    /** The first selected schedule whose lists exceed their capacity. */
+    let full: PreparedSchedule | undefined
     for (;;) {
       const candidate = resultOrError(() => this.#selector!.select([givenFacts(this.#found)], passed))
       if (candidate instanceof SptError) {
         if (!first || candidate.code !== 'choose/no-match') throw candidate
         if (isFirst) return first
-        const { isLimited, text } = this.#now
-        if (isLimited && this.#now.commands.length > 0 && !sampled.has(this.#now)) await sample(this.#now)
-        const error = this.#full.has(text) && (await this.#now.overflow())
+        const now = this.#now
+        // If no selected schedule can share memory, that of the last run continues.
+        if (!full && now.isLimited && now.commands.length > 0 && !sampled.has(now)) await sample(now)
+        const error = await (full ?? (this.#full.has(now.text) ? now : undefined))?.overflow()
         const [apart] = [...this.#prepared.elsewhere].filter(([other]) => passed.has(other))
         if (error) throw apart ? storedElsewhere(error, ...apart) : error
         return this.#candidate
@@ -210,8 +213,10 @@ export class Runs {
       if (prepared?.isLimited && prepared.commands.length > 0 && !sampled.has(prepared))
         await sample(prepared)
       const text = textOf(candidate)
-      if (this.#full.has(text)) this.#overflowed ??= text
-      else if (prepared || isFirst) {
+      if (this.#full.has(text)) {
+        this.#overflowed ??= text
+        full ??= prepared
+      } else if (prepared || isFirst) {
         this.#now = prepared ?? this.#now
         this.#candidate = candidate
         return candidate
