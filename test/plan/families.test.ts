@@ -257,9 +257,11 @@ schedule product.auto choose { when (m > 1 and fill_ratio(A, panels(2, 2)) < 0.5
     expect(error instanceof SptError && error.diagnostics[0]).toMatchObject({
       code: 'choose/open',
       message: 'product.auto is not a family of plans: each run measures fill_ratio(A, panels(2, 2))',
-      hint: "write the plan of one schedule: live, plain (--schedule 'live' on the command line)",
+      hint: "build(device, { sizes: { m: … } }), or write the plan of one schedule: live, plain (--schedule 'live' on the command line)",
     })
   }
+  const { plan } = await kernel.build(cpu, { sizes: { m: 4 } })
+  expect(plan).toMatchObject({ branches: { schedules: [{ text: 'live' }, { text: 'plain' }] } })
   await cpu.dispose()
 })
 

@@ -80,16 +80,23 @@ export function closedSchedule(
 export function rejectLive({ choice, text }: DispatchCall, branches: readonly ClosedBranch[]): void {
   const used = new Set(branches.flatMap((b) => b.conditions.flatMap((e) => [...freeVars(e)])))
   const live = [...choice.statistics].find(([name, s]) => s.kind === 'fill_ratio' && s.live && used.has(name))
+  if (!live) return
   const calls = [...new Set(branches.flatMap((b) => b.calls.map((c) => c.text)))]
-  if (live)
-    failWith(
-      'choose/open',
-      `${choice.kernel}.${text} is not a family of plans: each run measures ${live[0]}`,
-      {
-        expected: 'conditions over sizes and statistics of the inputs',
-        hint: `write the plan of one schedule: ${calls.join(', ')} (--schedule '${calls[0]}' on the command line)`,
-      },
-    )
+  // A single plan can select by fill ratios only, so sizes in conditions have to be known.
+  const others = [...used].filter((name) => !liveRatios(choice).has(name))
+  const sizes = others.filter((name) => !choice.statistics.has(name))
+  const isBySizes = others.length > 0 && sizes.length === others.length
+  const one = `write the plan of one schedule: ${calls.join(', ')} (--schedule '${calls[0]}' on the command line)`
+  failWith(
+    'choose/open',
+    `${choice.kernel}.${text} is not a family of plans: each run measures ${live[0]}`,
+    isBySizes
+      ? {
+          expected: `conditions over sizes, or over fill ratios and known sizes`,
+          hint: `build(device, { sizes: { ${sizes.map((name) => `${name}: …`).join(', ')} } }), or ${one}`,
+        }
+      : { expected: 'conditions over sizes and statistics of the inputs', hint: one },
+  )
 }
 
 /** The plan of the branches, if every condition depends on fill ratios that runs measure, and the branches can be combined. */
