@@ -3,7 +3,8 @@
  * added to the innermost collection. Functions that have reported an error return null, or false for a check.
  */
 import type { Diagnostic, Problem, Span } from '../ast/diagnostics/diagnostic.ts'
-import { invariant, SptError } from '../ast/diagnostics/diagnostic.ts'
+import { invariant, resultOrError, SptError } from '../ast/diagnostics/diagnostic.ts'
+import type { Ident } from '../ast/nodes/nodes.ts'
 
 const MAX_ERRORS = 50
 
@@ -61,4 +62,23 @@ export function reportAll(...diagnostics: readonly Diagnostic[]): null {
   return null
 }
 
+/** The result of `work`; null after its user error, which is reported. */
+export function orReport<T>(work: () => T): T | null {
+  const result = resultOrError(work)
+  return result instanceof SptError ? reportAll(...result.diagnostics) : result
+}
+
 export const errorCount = (): number => currentErrors().length
+
+/** Reports a name that stands for something else in a place. */
+export const anotherMeaning = ({ name, span }: Ident, where: string, hint: string): null =>
+  report('check/duplicate', span, { message: `${name} has another meaning in ${where}`, hint })
+
+/** The names that a list has before, each with its first occurrence. */
+export const repeatedIn = (
+  names: readonly Ident[],
+): readonly { readonly name: Ident; readonly first: Ident }[] =>
+  names.flatMap((name) => {
+    const first = names.find((n) => n.name === name.name)!
+    return first === name ? [] : [{ name, first }]
+  })

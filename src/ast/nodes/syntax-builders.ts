@@ -47,9 +47,7 @@ export const elementOf = (buffer: Ident): Access => ({
   span: buffer.span,
 })
 
-export const integer = (value: number, { span }: Ident): NumberLit => ({
-  kind: 'number',
-  value,
-  float: false,
-  span,
-})
+export function integer(value: number, span: Ident['span']): Expr {
+  const number: NumberLit = { kind: 'number', value: Math.abs(value), float: false, span }
+  return value < 0 ? { kind: 'unary', op: 'neg', x: number, span } : number
+}

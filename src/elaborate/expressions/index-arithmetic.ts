@@ -6,8 +6,25 @@ import type * as Ast from '../../ast/nodes/nodes.ts'
 import { binary, cast, ceildiv, constant, coordinateIn, type Expr } from '../../ir/expressions/expr.ts'
 import { someExpr } from '../../ir/expressions/expr-tree.ts'
 import { isInt, isWord, join } from '../../ir/values/dtype.ts'
+import { foldInt } from '../../ir/values/numeric.ts'
 import { report } from '../diagnostics.ts'
 import { joinOperands, type Operand, plain, type Typed } from './type-conversion.ts'
+
+/** The value of arithmetic on integer literals; null for other expressions. */
+export function integerValue(e: Ast.Expr): number | null {
+  if (e.kind === 'number') return e.float ? null : e.value
+  if (e.kind === 'unary' && e.op === 'neg') {
+    const x = integerValue(e.x)
+    return x === null ? null : -x
+  }
+  if (e.kind === 'call' && (e.fn.name === 'min' || e.fn.name === 'max') && e.args.length > 0) {
+    const xs = e.args.map(integerValue)
+    return xs.every((x) => x !== null) ? Math[e.fn.name](...xs) : null
+  }
+  if (e.kind !== 'binary') return null
+  const [a, b] = [integerValue(e.a), integerValue(e.b)]
+  return a === null || b === null ? null : (foldInt(e.op, a, b) ?? null)
+}
 
 /**
  * True if a name is a size. Sums of sizes fit in 32 bits, because extents and coordinates with larger sums are

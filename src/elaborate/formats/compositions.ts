@@ -3,7 +3,7 @@ import { type Span, spanAt } from '../../ast/diagnostics/span.ts'
 import type * as Ast from '../../ast/nodes/nodes.ts'
 import { type Expr, variable } from '../../ir/expressions/expr.ts'
 import type { AnyFormat, FormatUse, PartRule } from '../../ir/formats/format.ts'
-import { errorCount, report } from '../diagnostics.ts'
+import { anotherMeaning, errorCount, repeatedIn, report } from '../diagnostics.ts'
 import { condition } from '../expressions/expressions.ts'
 import { constantPlace, namesAt, numberAt } from './format-names.ts'
 import type { FormatScope, ListAndSetParams, Numbers } from './format-place.ts'
@@ -24,15 +24,12 @@ export function elaborateRules(rules: readonly Ast.Rule[], scope: RuleScope): re
   const before = errorCount()
   const parts = rules.flatMap((r) => elaborateRule(r, scope) ?? [])
   const named = rules.flatMap((r) => (r.kind === 'part' && r.name ? [r.name] : []))
-  for (const [k, name] of named.entries()) {
-    const first = named.find((n) => n.name === name.name)!
-    if (first === named[k]) continue
+  for (const { name, first } of repeatedIn(named))
     report('check/duplicate', name.span, {
       message: `two parts are called ${name.name}`,
       labels: [{ span: first.span, text: 'the first' }],
       hint: `rename a part ${name.name}`,
     })
-  }
   const rest = parts.slice(0, -1).findIndex(takesAll)
   if (errorCount() === before && rest >= 0)
     report('check/rest-not-last', headOf(rules[rest]!), {
@@ -124,11 +121,7 @@ function inside(scope: RuleScope, name: Ast.Ident | null): RuleScope | null {
   if (!name) return scope
   const taken =
     scope.values.has(name.name) || scope.given.kinds.has(name.name) || scope.over.includes(name.name)
-  if (taken)
-    return report('check/duplicate', name.span, {
-      message: `${name.name} has another meaning in ${scope.what}`,
-      hint: 'choose another name',
-    })
+  if (taken) return anotherMeaning(name, scope.what, 'choose another name')
   const values = new Map([...scope.values, [name.name, { name: name.name, dtype: 'index' as const }]])
   return { ...scope, values }
 }

@@ -1,12 +1,12 @@
 /**
  * Names, indices and list expressions in a format's text that is expanded for one order: `d[k]`, `d...`, `order(d)`.
  */
-import type { Span } from '../../ast/diagnostics/diagnostic.ts'
 import type * as Ast from '../../ast/nodes/nodes.ts'
+import { integer } from '../../ast/nodes/syntax-builders.ts'
 import { mapSyntax } from '../../ast/nodes/walk.ts'
 import { quantity } from '../../ast/parse/checks.ts'
-import { foldInt } from '../../ir/values/numeric.ts'
-import { errorCount, report } from '../diagnostics.ts'
+import { anotherMeaning, errorCount, report } from '../diagnostics.ts'
+import { integerValue } from '../expressions/index-arithmetic.ts'
 
 /** The maximum number of copies of a `for`, and of elements of a list: tensors have few dimensions. */
 export const MAX_COPIES = 64
@@ -92,7 +92,7 @@ function replacement(e: Ast.Expr, here: Here): Ast.Expr | undefined {
   switch (e.kind) {
     case 'name': {
       const value = here.numbers.get(e.name)
-      if (value !== undefined) return literal(value, e.span)
+      if (value !== undefined) return integer(value, e.span)
       if (here.lists.has(e.name)) withoutIndex(e)
       return e
     }
@@ -113,15 +113,10 @@ function replacement(e: Ast.Expr, here: Here): Ast.Expr | undefined {
   }
 }
 
-const literal = (value: number, span: Span): Ast.Expr =>
-  value < 0
-    ? { kind: 'unary', op: 'neg', x: { kind: 'number', value: -value, float: false, span }, span }
-    : { kind: 'number', value, float: false, span }
-
 function orderOf(e: Ast.Call, here: Here): Ast.Expr {
   const [list, more] = e.args
   const elements = list?.kind === 'name' && !more && !e.by ? here.lists.get(list.name) : undefined
-  if (elements) return literal(elements.length, e.span)
+  if (elements) return integer(elements.length, e.span)
   report('check/unknown-list', e.span, {
     message: 'order is not written like this',
     expected: 'order(d), where d is a list of dimensions',
@@ -133,10 +128,7 @@ function orderOf(e: Ast.Call, here: Here): Ast.Expr {
 export function rangeOf(each: Ast.For, here: Here): (typeof here.numbers)[] {
   const { name, from, to } = each
   if (here.taken.has(name.name) || here.numbers.has(name.name)) {
-    report('check/duplicate', name.span, {
-      message: `${name.name} has another meaning in this format`,
-      hint: 'choose another name for the number',
-    })
+    anotherMeaning(name, 'this format', 'choose another name for the number')
     return []
   }
   const last = here.dims === null ? null : (here.lists.get(here.dims)?.length ?? 0) - 1
@@ -164,28 +156,11 @@ export function rangeOf(each: Ast.For, here: Here): (typeof here.numbers)[] {
 /** The value of an index, which must follow from the order of the tensor. */
 export function number(e: Ast.Expr, here: Here): number | null {
   const before = errorCount()
-  const value = arithmetic(expanded(e, here))
+  const value = integerValue(expanded(e, here))
   if (errorCount() > before) return null
   if (value !== null && Number.isSafeInteger(value)) return value
   return report('check/list-number', e.span, {
     message: 'this number is not known with the order of the tensor alone',
     expected: `an integer from numbers, names after \`for\`${here.dims === null ? '' : ` and order(${here.dims})`}, with + - * / % min max`,
   })
-}
-
-function arithmetic(e: Ast.Expr): number | null {
-  if (e.kind === 'number') return e.float ? null : e.value
-  if (e.kind === 'unary' && e.op === 'neg') {
-    const x = arithmetic(e.x)
-    return x === null ? null : -x
-  }
-  if (e.kind === 'call' && (e.fn.name === 'min' || e.fn.name === 'max') && e.args.length > 0) {
-    const xs = e.args.map(arithmetic)
-    return xs.some((x) => x === null) ? null : Math[e.fn.name](...(xs as number[]))
-  }
-  if (e.kind !== 'binary') return null
-  const a = arithmetic(e.a)
-  const b = arithmetic(e.b)
-  if (a === null || b === null) return null
-  return foldInt(e.op, a, b) ?? null
 }

@@ -1,5 +1,5 @@
 /** Formats by name, with arguments, in compositions and schedules. */
-import { type Diagnostic, type Span, SptError } from '../../ast/diagnostics/diagnostic.ts'
+import type { Diagnostic, Span } from '../../ast/diagnostics/diagnostic.ts'
 import type { Scope as FileScope } from '../../ast/imports/linked-program.ts'
 import { packagedFormatHint } from '../../ast/imports/resolve-path.ts'
 import type * as Ast from '../../ast/nodes/nodes.ts'
@@ -10,7 +10,7 @@ import type { AnyFormat, FormatParam, OrderedFormat } from '../../ir/formats/for
 import { formatOfOrder } from '../../ir/formats/format.ts'
 import type { Query, UnnamedQuery } from '../../ir/formats/queries.ts'
 import { declarationOf, operandsOf, queryKey } from '../../ir/formats/queries.ts'
-import { errorCount, report, reportAll } from '../diagnostics.ts'
+import { errorCount, orReport, report, reportAll } from '../diagnostics.ts'
 
 /** The elaborated format of a name; null after a reported error. */
 export type FindFormat = (name: Ast.Ident) => AnyFormat | null
@@ -49,15 +49,8 @@ const ambiguity = (name: Ast.Ident, decls: readonly Ast.Decl[]) => ({
   hint: 'import and rename a declaration: import { name as other } from "…"',
 })
 
-export function forOrder(format: AnyFormat, order: number): OrderedFormat | null {
-  try {
-    return formatOfOrder(format, order)
-  } catch (e) {
-    if (!(e instanceof SptError)) throw e
-    reportAll(...e.diagnostics)
-    return null
-  }
-}
+export const forOrder = (format: AnyFormat, order: number): OrderedFormat | null =>
+  orReport(() => formatOfOrder(format, order))
 
 /** A parameter of a declaration that takes arguments by position. */
 interface Taken {

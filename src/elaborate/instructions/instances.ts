@@ -4,7 +4,7 @@ import type * as Ast from '../../ast/nodes/nodes.ts'
 import { type AnyNode, mapSyntax } from '../../ast/nodes/walk.ts'
 import { appliedName } from '../../ast/print/message-text.ts'
 import { DTYPE_BYTES, type Dtype, isDtype, isWord } from '../../ir/values/dtype.ts'
-import { collectErrors, errorCount, report, reportAll, throwErrors } from '../diagnostics.ts'
+import { anotherMeaning, collectErrors, errorCount, report, reportAll, throwErrors } from '../diagnostics.ts'
 import { condition, elaborateExpr, type Names, noNames } from '../expressions/expressions.ts'
 import { checkArguments } from '../formats/format-uses.ts'
 import { WORDS } from './templates.ts'
@@ -84,10 +84,7 @@ function checkNames(decl: Ast.Memory | Ast.Instr): void {
   const taken = new Set<string>(namesIn(decl))
   for (const { name } of decl.params) {
     if (taken.has(name.name) || isDtype(name.name))
-      report('check/duplicate', name.span, {
-        message: `${name.name} has another meaning in ${decl.kind} ${decl.name.name}`,
-        hint: 'choose another name for the parameter',
-      })
+      anotherMeaning(name, `${decl.kind} ${decl.name.name}`, 'choose another name for the parameter')
     taken.add(name.name)
   }
   const [first] = decl.items.filter((x) => x.kind === 'limit' || x.kind === 'examples')

@@ -9,7 +9,7 @@ import { type Expr, int } from '../../ir/expressions/expr.ts'
 import { type InstrPiece, LANE, type Operand, slotsOf } from '../../ir/instructions/instr.ts'
 import { DTYPE_BYTES } from '../../ir/values/dtype.ts'
 import { evaluate } from '../../ir/values/evaluate.ts'
-import { report } from '../diagnostics.ts'
+import { anotherMeaning, report } from '../diagnostics.ts'
 import { integersOver } from '../expressions/type-conversion.ts'
 import { filled, type Values } from './instances.ts'
 import { integerOver } from './memories.ts'
@@ -74,10 +74,7 @@ export class TextOf {
       WORDS.some((w) => w === name) ||
       this.cx.operands.some((o) => o.name === name)
     )
-      return report('check/duplicate', r.name.span, {
-        message: `${name} has another meaning in this text`,
-        hint: 'choose another name for the number',
-      })
+      return anotherMeaning(r.name, 'this text', 'choose another name for the number')
     const [first, last] = [this.#constant(r.first), this.#constant(r.last)]
     if (first === null || last === null) return null
     this.#repeated += Math.max(0, last - first + 1)

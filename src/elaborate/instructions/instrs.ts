@@ -7,7 +7,7 @@ import { quantity } from '../../ast/parse/checks.ts'
 import { FIELD_WIDTHS, isFieldWidth } from '../../ir/coordinates/axis.ts'
 import { type Instr, type Memory, type Operand, tilesOf } from '../../ir/instructions/instr.ts'
 import type { Dtype } from '../../ir/values/dtype.ts'
-import { errorCount, report } from '../diagnostics.ts'
+import { errorCount, repeatedIn, report } from '../diagnostics.ts'
 import type { Values } from './instances.ts'
 import { BodyOf } from './instr-body.ts'
 import { type Texts, textsOf } from './instr-texts.ts'
@@ -28,15 +28,11 @@ export function elaborateInstr(s: Ast.Instr, values: Values, memory: FindMemory)
   const before = errorCount()
   const threads = threadsOf(s.threads)
   const declared = s.operands.map((o) => operand(o, memory))
-  const seen = new Set<string>()
-  for (const o of s.operands) {
-    if (seen.has(o.name.name))
-      report('check/duplicate', o.name.span, {
-        message: `instruction ${s.name.name} has two operands ${o.name.name}`,
-        hint: `rename an operand ${o.name.name}`,
-      })
-    seen.add(o.name.name)
-  }
+  for (const { name } of repeatedIn(s.operands.map((o) => o.name)))
+    report('check/duplicate', name.span, {
+      message: `instruction ${s.name.name} has two operands ${name.name}`,
+      hint: `rename an operand ${name.name}`,
+    })
   const bodies = s.items.filter((x) => x.kind === 'iterate')
   const [only] = bodies
   if (bodies.length !== 1 || only?.where || only?.body.length !== 1)

@@ -1,10 +1,9 @@
 /** Parsing of declared target texts: placeholders after `$`, once for all instances. */
-import { SptError } from '../../ast/diagnostics/diagnostic.ts'
 import { type Span, spanAt } from '../../ast/diagnostics/span.ts'
 import type * as Ast from '../../ast/nodes/nodes.ts'
 import { CLOSER } from '../../ast/parse/lexical-scan.ts'
 import { parseExpression } from '../../ast/parse/parse.ts'
-import { report, reportAll } from '../diagnostics.ts'
+import { orReport, report } from '../diagnostics.ts'
 
 export interface TextRange {
   readonly from: number
@@ -175,13 +174,7 @@ class Reader {
     const span = this.#at(from, to)
     // Numbers are read directly, because Ohm is slow.
     if (/^\s*\d{1,9}\s*$/.test(text)) return { kind: 'number', value: Number(text), float: false, span }
-    try {
-      return parseExpression({ name: span.source, text }, span)
-    } catch (e) {
-      if (!(e instanceof SptError)) throw e
-      reportAll(...e.diagnostics)
-      return null
-    }
+    return orReport(() => parseExpression({ name: span.source, text }, span))
   }
 
   #at(from: number, to: number): Span {

@@ -6,6 +6,7 @@ import { namesIn } from '../../ast/nodes/walk.ts'
 import { quantity } from '../../ast/parse/checks.ts'
 import { printExpr } from '../../ast/print/print.ts'
 import { report } from '../diagnostics.ts'
+import { integerValue } from '../expressions/index-arithmetic.ts'
 import { filled } from '../instructions/instances.ts'
 
 export type Axes = ReadonlyMap<string, Ast.AxisDecl>
@@ -154,14 +155,6 @@ const listOf = (names: unknown): readonly Ast.Ident[] =>
 
 /** The text of an extent, in which arithmetic of numbers is evaluated. */
 function text(e: Ast.Expr): string {
-  const value = numberOf(e)
+  const value = integerValue(e)
   return value === null ? printExpr(e) : String(value)
-}
-
-function numberOf(e: Ast.Expr): number | null {
-  if (e.kind === 'number') return e.value
-  if (e.kind !== 'binary') return null
-  const [a, b] = [numberOf(e.a), numberOf(e.b)]
-  if (a === null || b === null) return null
-  return e.op === 'mul' ? a * b : e.op === 'add' ? a + b : e.op === 'sub' ? a - b : null
 }

@@ -4,7 +4,7 @@ import type * as Ast from '../../ast/nodes/nodes.ts'
 import { walkSyntax } from '../../ast/nodes/walk.ts'
 import { quantity } from '../../ast/parse/checks.ts'
 import { isDtype } from '../../ir/values/dtype.ts'
-import { errorCount, report, reportAll } from '../diagnostics.ts'
+import { anotherMeaning, errorCount, repeatedIn, report, reportAll } from '../diagnostics.ts'
 import { TYPED } from '../instructions/instances.ts'
 import { inputsOf } from './call-arguments.ts'
 
@@ -26,10 +26,10 @@ export function checkTypeParameters(decl: Ast.Kernel): boolean {
     ...decl.members.flatMap((m) => ('name' in m ? m.name : [])),
   ].map((n) => n.name)
   for (const [k, { name, types }] of decl.typeParams.entries()) {
-    for (const { span, name: type } of types.filter((t, n) => types.findIndex((x) => x.name === t.name) < n))
-      report('check/duplicate', span, {
-        message: `${type} is listed twice among the types of ${name.name}`,
-        hint: `remove one \`${type}\``,
+    for (const { name: type } of repeatedIn(types))
+      report('check/duplicate', type.span, {
+        message: `${type.name} is listed twice among the types of ${name.name}`,
+        hint: `remove one \`${type.name}\``,
       })
     if (decl.typeParams.findIndex((p) => p.name.name === name.name) < k)
       report('check/duplicate', name.span, {
@@ -37,10 +37,7 @@ export function checkTypeParameters(decl: Ast.Kernel): boolean {
         hint: `rename a type parameter ${name.name}`,
       })
     else if (names.includes(name.name) || isDtype(name.name))
-      report('check/duplicate', name.span, {
-        message: `${name.name} has another meaning in kernel ${decl.name.name}`,
-        hint: 'choose another name for the type',
-      })
+      anotherMeaning(name, `kernel ${decl.name.name}`, 'choose another name for the type')
     else if (!usesType([decl.params, decl.base, decl.members], name.name))
       report('check/unused-type', name.span, {
         message: `kernel ${decl.name.name} does not use the type ${name.name}`,

@@ -4,7 +4,7 @@ import { type Expr, type Var, variable } from '../../ir/expressions/expr.ts'
 import { isFloat } from '../../ir/values/dtype.ts'
 import { isBuiltinReducer, type Monoid } from '../../ir/values/monoid.ts'
 import { monoidLaws } from '../../ir/values/monoid-laws.ts'
-import { errorCount, report } from '../diagnostics.ts'
+import { errorCount, repeatedIn, report } from '../diagnostics.ts'
 import { converted, type Names, noNames } from '../expressions/expressions.ts'
 import { plain } from '../expressions/type-conversion.ts'
 
@@ -15,17 +15,12 @@ export function elaborateMonoid(m: Ast.Monoid): Monoid | null {
       message: `${m.name.name} is a built-in reducer`,
       hint: 'choose another name',
     })
-  const seen = new Map<string, Ast.MonoidField>()
-  for (const f of m.fields) {
-    const first = seen.get(f.name.name)
-    if (first)
-      report('check/duplicate', f.name.span, {
-        message: `monoid ${m.name.name} has two components ${f.name.name}`,
-        labels: [{ span: first.span, text: 'the first one' }],
-        hint: `rename a component ${f.name.name}`,
-      })
-    seen.set(f.name.name, f)
-  }
+  for (const { name, first } of repeatedIn(m.fields.map((f) => f.name)))
+    report('check/duplicate', name.span, {
+      message: `monoid ${m.name.name} has two components ${name.name}`,
+      labels: [{ span: m.fields.find((f) => f.name === first)!.span, text: 'the first one' }],
+      hint: `rename a component ${name.name}`,
+    })
   if (m.left.name === m.right.name)
     report('check/duplicate', m.right.span, {
       message: `both parameters of combine are called ${m.left.name}`,

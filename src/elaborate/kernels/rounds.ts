@@ -40,14 +40,14 @@ export function partsOfRounds(r: Ast.Rounds, unused: (name: string) => string): 
   if (r.while) checkCondition(r.while)
   const test = (): Ast.Iterate[] => {
     if (!r.while || !flag) return []
-    const args = [counted(r.while), integer(1, r.name), integer(0, r.name)]
+    const args = [counted(r.while), integer(1, span), integer(0, span)]
     const value: Ast.Call = { kind: 'call', fn: { name: 'select', span }, args, span: r.while.span }
     return [nest(id('test'), [assign(elementOf(flag), value)])]
   }
   const declared = [counter, flag].flatMap((name) => (name ? [integerBuffer(name)] : []))
-  const start = counter ? [nest(id('start'), [assign(elementOf(counter), integer(0, r.name))])] : []
+  const start = counter ? [nest(id('start'), [assign(elementOf(counter), integer(0, span))])] : []
   const next: Ast.Expr[] = counter
-    ? [{ kind: 'binary', op: 'add', a: elementOf(counter), b: integer(1, r.name), span }]
+    ? [{ kind: 'binary', op: 'add', a: elementOf(counter), b: integer(1, span), span }]
     : []
   return {
     before: [...declared, ...start, ...test()],

@@ -3,7 +3,7 @@ import { mayDeriveFrom, mayNameAxisArray } from '../../ir/coordinates/derived-na
 import type { AnyFormat, FormatParam } from '../../ir/formats/format.ts'
 import { tablesOf } from '../../ir/formats/format-tables.ts'
 import type { Instr, Memory } from '../../ir/instructions/instr.ts'
-import { report } from '../diagnostics.ts'
+import { anotherMeaning, report } from '../diagnostics.ts'
 import { composeInPlace, singleUse } from '../formats/format-expressions.ts'
 import { checkArguments, formatArguments, inOrder } from '../formats/format-uses.ts'
 import { type Family, instanceArguments } from '../instructions/instances.ts'
@@ -216,10 +216,7 @@ export class StepWalk {
   #each(step: Ast.EachStep, parts: readonly string[]): void {
     const { name } = step.as
     if (this.#kinds.has(name) || parts.includes(name))
-      report('check/duplicate', step.as.span, {
-        message: `${name} has another meaning in schedule ${this.s.name.name}`,
-        hint: 'choose another name for the part',
-      })
+      anotherMeaning(step.as, `schedule ${this.s.name.name}`, 'choose another name for the part')
     if (step.what === 'part') this.steps(step.steps, [...parts, name])
     else this.#eachNest(step, parts)
   }

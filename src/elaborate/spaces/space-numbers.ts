@@ -1,12 +1,11 @@
 /** Elaboration of a space's numbers (decisions with numeric values), and of conditions on these numbers. */
-import { SptError } from '../../ast/diagnostics/diagnostic.ts'
 import type * as Ast from '../../ast/nodes/nodes.ts'
 import { namesIn } from '../../ast/nodes/walk.ts'
 import { printExpr } from '../../ast/print/print.ts'
 import type { Expr } from '../../ir/expressions/expr.ts'
 import { freeVars } from '../../ir/expressions/expr-tree.ts'
 import type { ChoiceNames } from '../choices/choice-names.ts'
-import { report, reportAll } from '../diagnostics.ts'
+import { orReport, report } from '../diagnostics.ts'
 import { condition } from '../expressions/expressions.ts'
 import { argumentOver } from '../schedules/schedule-params.ts'
 import type { NumberDecision, NumberList, Option, Space, SpaceCondition, SpaceStep } from './space-types.ts'
@@ -37,17 +36,11 @@ export class SpaceNumbers {
       })
     const isFixed = values.kind === 'list' && values.entries.length === 1
     const made = { name, values, isFixed, numbers: new Set(mentioned), span: n.span }
-    try {
-      const listed = numbersOf(made, () => undefined)
-      if (listed?.length === 0)
-        report('check/empty-space', n.span, {
-          message: `${name} has no values`,
-          hint: `add values, or remove ${name}`,
-        })
-    } catch (e) {
-      if (!(e instanceof SptError)) throw e
-      reportAll(...e.diagnostics)
-    }
+    if (orReport(() => numbersOf(made, () => undefined))?.length === 0)
+      report('check/empty-space', n.span, {
+        message: `${name} has no values`,
+        hint: `add values, or remove ${name}`,
+      })
     return made
   }
 

@@ -1,6 +1,6 @@
 /** Points of a space: their names, schedules that they equal, and spaces without any. */
 import { failWith } from '../../ast/diagnostics/diagnostic.ts'
-import type * as Ast from '../../ast/nodes/nodes.ts'
+import { literalValue } from '../../ast/nodes/nodes.ts'
 import { inOrder } from '../formats/format-uses.ts'
 import type { Schedule } from '../schedules/schedule-types.ts'
 import type { SpacePoint, SpaceUse } from './space-values.ts'
@@ -30,14 +30,10 @@ export function soleUse(
   // Names of schedules contain no dot; prefixes of nested spaces do.
   if (name.includes('.')) return soleUse(schedule.uses.get(name)!)
   const given = inOrder(step.args, schedule.uses.get(name)!.params)
-  const args = given.slice(0, given.findLastIndex((a) => a) + 1).map((a) => a && literalValue(a.value))
+  const args = given
+    .slice(0, given.findLastIndex((a) => a) + 1)
+    .map((a) => a && a.value.kind !== 'group' && literalValue(a.value))
   return args.every((a) => typeof a === 'number') ? { name, args } : null
-}
-
-function literalValue(e: Ast.UseArgument): number | null {
-  if (e.kind === 'number') return e.value
-  const inner = e.kind === 'unary' && e.op === 'neg' ? literalValue(e.x) : null
-  return inner === null ? null : -inner
 }
 
 // Detection of spaces without a point.

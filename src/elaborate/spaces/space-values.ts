@@ -1,6 +1,7 @@
 /** Partial evaluation of expressions over known values, and the lists of values of a space's numbers. */
 import { failAt, failWith, type Span } from '../../ast/diagnostics/diagnostic.ts'
 import type * as Ast from '../../ast/nodes/nodes.ts'
+import { integer } from '../../ast/nodes/syntax-builders.ts'
 import type { Expr, Var } from '../../ir/expressions/expr.ts'
 import { someExpr } from '../../ir/expressions/expr-tree.ts'
 import { memoize } from '../../ir/memoize.ts'
@@ -172,14 +173,9 @@ export const argumentsOf = ({ step, args }: Use, known: Known): Ast.UseStep['arg
 
 function argumentOf(e: Expr, { schedule, span }: Ast.UseStep, known: Known): Ast.Expr {
   const value = partialValue(e, known)
-  if (value !== undefined && Number.isSafeInteger(value)) return literal(value, span)
+  if (value !== undefined && Number.isSafeInteger(value)) return integer(value, span)
   return failAt('space/argument', e.span ?? span, {
     message: `an argument of schedule ${schedule.name} would be ${value}`,
     expected: 'an integer',
   })
-}
-
-export const literal = (value: number, span: Ast.Node['span']): Ast.Expr => {
-  const number: Ast.Expr = { kind: 'number', value: Math.abs(value), float: false, span }
-  return value < 0 ? { kind: 'unary', op: 'neg', x: number, span } : number
 }

@@ -5,6 +5,7 @@
 import { invariant } from '../../ast/diagnostics/diagnostic.ts'
 import { lazy } from '../../ast/lazy.ts'
 import type * as Ast from '../../ast/nodes/nodes.ts'
+import { integer } from '../../ast/nodes/syntax-builders.ts'
 import { freeVars } from '../../ir/expressions/expr-tree.ts'
 import type { Schedule } from '../schedules/schedule-types.ts'
 import {
@@ -17,7 +18,7 @@ import {
   type SpaceStep,
 } from './space-types.ts'
 import type { Known, OpenValues, SpacePoint, SpaceUse, Use } from './space-values.ts'
-import { argumentsOf, isStrict, isUse, literal, notAmong, numbersOf, partialValue } from './space-values.ts'
+import { argumentsOf, isStrict, isUse, notAmong, numbersOf, partialValue } from './space-values.ts'
 
 type Leaf = Ast.Step | Use | Nested
 interface Nested {
@@ -259,7 +260,7 @@ export class Walk {
       const { schedule, args } = leaf.walk().schedule()
       // Names of schedules contain no dot, so the prefix is unused.
       uses.set(prefix, schedule)
-      const numbers = args.map((a) => ({ name: null, value: literal(a, span), span }))
+      const numbers = args.map((a) => ({ name: null, value: integer(a, span), span }))
       return { kind: 'use', schedule: { name: prefix, span }, args: numbers, results: [], span }
     })
     const values = [...params, ...this.#numbers].map(([name, value]) => {

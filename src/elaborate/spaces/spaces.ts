@@ -1,11 +1,12 @@
 /** Elaboration of search spaces: their decisions, conditions and steps. */
 import type * as Ast from '../../ast/nodes/nodes.ts'
+import { integer } from '../../ast/nodes/syntax-builders.ts'
 import { singleUses, writtenOut } from '../../ast/parse/step-groups.ts'
 import { print, printGroup, printParts, printStep } from '../../ast/print/print.ts'
 import type { Kernel1 } from '../../ir/coordinates/stage1.ts'
 import { ChoiceNames, decidedParams, refuseMeaning } from '../choices/choice-names.ts'
 import { knownStatistics } from '../choices/live-coverage.ts'
-import { errorCount, report } from '../diagnostics.ts'
+import { anotherMeaning, errorCount, report } from '../diagnostics.ts'
 import { inOrder } from '../formats/format-uses.ts'
 import type { Resolve } from '../schedules/resolve.ts'
 import { namesAround } from '../schedules/schedule-declarations.ts'
@@ -14,7 +15,6 @@ import { checkUse } from '../schedules/uses.ts'
 import { refuseUnused, SpaceNumbers } from './space-numbers.ts'
 import { isEmpty } from './space-points.ts'
 import type { FormatDecision, Option, Space, SpaceStep, StepOption } from './space-types.ts'
-import { literal } from './space-values.ts'
 
 /** The elaborated space. @param path the spaces that are being elaborated */
 export function elaborateSpace(s: Ast.Space, r: Resolve, path: readonly Ast.Space[]): Space | null {
@@ -72,10 +72,7 @@ class Elaboration {
     const { kernel } = this.r
     refuseMeaning(name, kernel)
     if (this.#taken.has(name.name))
-      report('check/duplicate', name.span, {
-        message: `${name.name} has another meaning in space ${this.s.name.name}`,
-        hint: `rename this ${name.name}`,
-      })
+      anotherMeaning(name, `space ${this.s.name.name}`, `rename this ${name.name}`)
     this.#taken.add(name.name)
   }
 
@@ -204,7 +201,7 @@ class Elaboration {
     const sizes = step.args.map((a) => (a.value.kind === 'group' || others.includes(a) ? null : a.value))
     const args = sizes.map((e) => e && this.#numbers.integer(e))
     // Arguments may use names that steps cannot use: with the point, they are numbers.
-    const walked = step.args.map((a, k) => (sizes[k] ? { ...a, value: literal(1, sizes[k].span) } : a))
+    const walked = step.args.map((a, k) => (sizes[k] ? { ...a, value: integer(1, sizes[k].span) } : a))
     this.#walk.steps([{ ...step, args: walked }], [])
     return { kind: 'use', step, args, numbers: this.#numbers.mentionedIn(step.args) }
   }

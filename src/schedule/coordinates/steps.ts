@@ -1,5 +1,5 @@
 /** A step on coordinates (Stage I) as plain data. Iterators are named like loops. */
-import { failAt, resultOrError, SptError } from '../../ast/diagnostics/diagnostic.ts'
+import { failAt, resultOrError, SptError, withDiagnostics } from '../../ast/diagnostics/diagnostic.ts'
 import type { Kernel1 } from '../../ir/coordinates/stage1.ts'
 import { rewriteStmts1 } from '../../ir/coordinates/stage1-tree.ts'
 import { memoize } from '../../ir/memoize.ts'
@@ -69,22 +69,23 @@ const isOverLists = (kernel: Kernel1, step: CoordStep): boolean =>
   step?.kind === 'as' && step.live !== undefined && isStoredOverLists(kernel, step.buffer)
 
 function refuseMove(kernel: Kernel1, step: CoordStep, { diagnostics }: SptError): Kernel1 {
-  const next = resultOrError(() => applyCoordStep(kernel, step))
-  if (!(next instanceof SptError)) return next
   const note = `in that order, a later step is rejected: ${diagnostics[0]!.message}`
-  throw new SptError(next.diagnostics.map((d) => ({ ...d, notes: [...(d.notes ?? []), note] })))
+  return withDiagnostics(
+    (d) => ({ ...d, notes: [...(d.notes ?? []), note] }),
+    () => applyCoordStep(kernel, step),
+  )
 }
 
 /** Applies the step. Its errors and new statements without a location get that of the step. */
 function applyLocated(kernel: Kernel1, step: CoordStep): Kernel1 {
   const { span } = step
   const primitive = COORD_STEPS[step.kind] as Primitive<CoordStep, Kernel1, Kernel1>
-  const next = resultOrError(() => primitive.apply(kernel, step))
-  if (next instanceof SptError)
-    throw span ? new SptError(next.diagnostics.map((d) => (d.span ? d : { ...d, span }))) : next
-  return span
-    ? { ...next, body: rewriteStmts1(next.body, (s) => (s.span ? undefined : { ...s, span })) }
-    : next
+  if (!span) return primitive.apply(kernel, step)
+  const next = withDiagnostics(
+    (d) => (d.span ? d : { ...d, span }),
+    () => primitive.apply(kernel, step),
+  )
+  return { ...next, body: rewriteStmts1(next.body, (s) => (s.span ? undefined : { ...s, span })) }
 }
 
 /** Returns a text that is equal for equal steps; with `spans`, equal only for steps at the same source position. */

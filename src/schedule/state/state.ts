@@ -7,7 +7,7 @@
  * use here: kernels are built by constructors, undo returns the previous state, and the trace is the difference of two schedules.
  */
 import { freeze } from 'immer'
-import { SptError } from '../../ast/diagnostics/diagnostic.ts'
+import { type Diagnostic, withDiagnostics } from '../../ast/diagnostics/diagnostic.ts'
 import { int } from '../../ir/expressions/expr.ts'
 import { substitute } from '../../ir/expressions/expr-tree.ts'
 import { findLoop } from '../../ir/statements/definitions.ts'
@@ -118,21 +118,17 @@ export const applyKnown = (
 function resultOf(state: ScheduleState, step: LoopStep): StepResult {
   const number = state.coordSteps + state.steps + 1
   const cx = new Context(state.kernel, state.consumed, step.span, state.names)
-  try {
+  const numbered = (d: Diagnostic): Diagnostic => ({
+    ...d,
+    message: `${d.message} (step ${number}: ${printStep(step, namesFor(state))})`,
+  })
+  return withDiagnostics(numbered, () => {
     checkNewNames(step)
     const { kernel, gone } = inKernel(cx, step)
     const replaced = gone.map((g) => Object.freeze({ ...g, step: number }))
     const consumed = gone.length > 0 ? Object.freeze([...state.consumed, ...replaced]) : state.consumed
     return { kernel, consumed }
-  } catch (e) {
-    if (!(e instanceof SptError)) throw e
-    throw new SptError(
-      e.diagnostics.map((d) => ({
-        ...d,
-        message: `${d.message} (step ${number}: ${printStep(step, namesFor(state))})`,
-      })),
-    )
-  }
+  })
 }
 
 /** Returns the current name of a loop by its variable; `nest.name` if several loops have the name. */

@@ -1,5 +1,11 @@
 /** Conversion of steps from text to data: current names of loops, loop nests and buffers, and values of arguments. */
-import { failAt, type Label, type Span, SptError } from '../../ast/diagnostics/diagnostic.ts'
+import {
+  type Diagnostic,
+  failAt,
+  type Label,
+  type Span,
+  withDiagnostics,
+} from '../../ast/diagnostics/diagnostic.ts'
 import type { ExpandedCall } from '../../ast/nodes/expanded-calls.ts'
 import type * as Ast from '../../ast/nodes/nodes.ts'
 import { namesIn } from '../../ast/nodes/walk.ts'
@@ -185,21 +191,15 @@ export interface Where {
 
 /** Returns the result of `work`, and adds the parameters and the calls of functions to its errors. */
 export function withParameters<T>(where: Where | undefined, work: () => T): T {
-  try {
-    return work()
-  } catch (e) {
-    if (!(e instanceof SptError) || !where) throw e
+  if (!where) return work()
+  const { calls } = where
+  const located = (d: Diagnostic): Diagnostic => {
     const told = where.parameters()
-    const suffix = told.length > 0 ? `, where ${told.join(', ')}` : ''
-    const { calls } = where
-    const made = new SptError(
-      e.diagnostics.map((d) => ({
-        ...d,
-        message: `${d.message}${suffix}`,
-        ...(calls.length > 0 && { labels: [...(d.labels ?? []), ...calls] }),
-      })),
-    )
-    made.sources = e.sources
-    throw made
+    return {
+      ...d,
+      message: told.length > 0 ? `${d.message}, where ${told.join(', ')}` : d.message,
+      ...(calls.length > 0 && { labels: [...(d.labels ?? []), ...calls] }),
+    }
   }
+  return withDiagnostics(located, work)
 }
