@@ -5,9 +5,9 @@ import { type Axis, isDense, isGathered, operandsOfAxis } from '../ir/coordinate
 import type { Kernel1, Stmt1 } from '../ir/coordinates/stage1.ts'
 import {
   type Body1,
-  exprsOf1,
   iterationsOf,
   mapBodies1,
+  namesRead1,
   readsIn,
   walkStmts1,
   writersIn,
@@ -70,7 +70,7 @@ export function pruned(kernel: Kernel1, backward: Body1, keepsOutputs: boolean):
         : { ...b, role: 'local' as const },
     )
   const kept = kernel.axes.filter((a) => axes.has(a.name))
-  const mentioned = new Set([...kept.flatMap(sizesOf), ...namesRead(body)])
+  const mentioned = new Set([...kept.flatMap(sizesOf), ...namesRead1(body)])
   return { ...kernel, params: kernel.params.filter((p) => mentioned.has(p.name)), axes: kept, buffers, body }
 }
 
@@ -95,22 +95,13 @@ function closure(names: readonly string[], axes: ReadonlyMap<string, Axis>): Set
   return out
 }
 
-/** The variables in the expressions of statements. */
-function namesRead(body: Body1): ReadonlySet<string> {
-  const out = new Set<string>()
-  walkStmts1(body, (s) => {
-    for (const e of exprsOf1(s)) for (const name of freeVars(e)) out.add(name)
-  })
-  return out
-}
-
 /** The statements that write a needed tensor, with their surroundings. */
 export function withoutEffects(body: Body1, needed: ReadonlySet<string>): Body1 {
   const writes = (s: Stmt1): boolean =>
     writersIn([s]).some((w) => w.targets.some((t) => needed.has(t.buffer)))
   const kept: Stmt1[] = []
   for (const s of body.toReversed())
-    if (s.kind === 'let' ? namesRead(kept).has(s.name) : writes(s))
+    if (s.kind === 'let' ? namesRead1(kept).has(s.name) : writes(s))
       kept.unshift(mapBodies1(s, (b) => withoutEffects(b, needed)))
   return kept
 }

@@ -3,14 +3,15 @@
  * if the loop nest has both, otherwise its outermost loop over blocks of threads. Iterations that would combine use
  * partial results, so results are reproducible. Correct for any kernel, fast for few.
  */
+
 import { rolesIn } from '../analysis/loops/segmented-loops.ts'
 import { resultOrError, SptError } from '../ast/diagnostics/diagnostic.ts'
 import { builderDefaults } from '../ir/coordinates/runtime-lists.ts'
-import { freeVars, someExpr } from '../ir/expressions/expr-tree.ts'
 import { loopsOf } from '../ir/statements/definitions.ts'
 import type { For, Kernel2 } from '../ir/statements/loops.ts'
 import { reductionsOf } from '../ir/statements/reductions.ts'
 import { isInt } from '../ir/values/dtype.ts'
+import { overParams } from './legality/checks.ts'
 import { apply, type ScheduleState } from './state/state.ts'
 import type { LoopStep } from './steps/step-data.ts'
 
@@ -139,10 +140,9 @@ function chainOf(top: For): readonly For[] {
 
 function candidates(top: For, kernel: Kernel2): readonly (readonly LoopStep[])[] {
   const chain = chainOf(top)
-  const params = new Set(kernel.params.map((p) => p.name))
-  const spatial = chain.filter((l) => !l.reduce && l.mode.kind === 'serial' && overSizes(l, params))
+  const canBind = (l: For): boolean => l.mode.kind === 'serial' && overParams({ kernel }, l.extent)
+  const spatial = chain.filter((l) => !l.reduce && canBind(l))
   const column = spatial.findLast((l) => l !== top)
-  const canBind = (l: For): boolean => l.mode.kind === 'serial' && overSizes(l, params)
   const scatter = column ? undefined : scatteredIn(top, chain)
   const own = builderDefaults(kernel).filter((d) => d.nest === top.nest && !d.singleThread)
   return [
@@ -216,7 +216,3 @@ function tiled(row: For, column: For, chain: readonly For[]): readonly LoopStep[
     },
   ]
 }
-
-const overSizes = (l: For, params: ReadonlySet<string>): boolean =>
-  !someExpr(l.extent, (e) => e.kind === 'load' || e.kind === 'search') &&
-  [...freeVars(l.extent)].every((v) => params.has(v))

@@ -3,7 +3,7 @@ import { failAt, failWith, type Span } from '../../ast/diagnostics/diagnostic.ts
 import type * as Ast from '../../ast/nodes/nodes.ts'
 import { integer } from '../../ast/nodes/syntax-builders.ts'
 import type { Expr, Var } from '../../ir/expressions/expr.ts'
-import { someExpr } from '../../ir/expressions/expr-tree.ts'
+import { isLazy, someExpr } from '../../ir/expressions/expr-tree.ts'
 import { memoize } from '../../ir/memoize.ts'
 import { evaluateNode } from '../../ir/values/evaluate.ts'
 import { withoutDivisionByZero } from '../expressions/division-by-zero.ts'
@@ -83,9 +83,6 @@ export function partialValue(e: Expr, known: Known): number | undefined {
     throw error
   }
 }
-
-const isLazy = (e: Expr): boolean =>
-  e.kind === 'select' || (e.kind === 'binary' && (e.op === 'and' || e.op === 'or'))
 
 /** True if an expression has no value if one of its names has no value. */
 export const isStrict = memoize((e: Expr): boolean => !someExpr(e, isLazy))

@@ -2,7 +2,7 @@
 
 import { invariant, type Span } from '../../ast/diagnostics/diagnostic.ts'
 import { type Expr, type Load, load } from '../expressions/expr.ts'
-import { rewriteExpr, substitute, walkExpr } from '../expressions/expr-tree.ts'
+import { freeVars, rewriteExpr, substitute, walkExpr } from '../expressions/expr-tree.ts'
 import { mapSame } from '../lists.ts'
 import { memoize } from '../memoize.ts'
 import { isBuiltinReducer, type Monoid } from '../values/monoid.ts'
@@ -219,3 +219,12 @@ export const bodyVisiting = (axes: readonly string[]): Kernel1['body'] => [
     body: [],
   }),
 ]
+
+/** The variables in the expressions of statements. */
+export function namesRead1(body: Body1): ReadonlySet<string> {
+  const out = new Set<string>()
+  walkStmts1(body, (s) => {
+    for (const e of exprsOf1(s)) for (const name of freeVars(e)) out.add(name)
+  })
+  return out
+}

@@ -1,6 +1,6 @@
 /** Extents of the lists in which formats look up coordinates: a list divides such an extent into segments. */
 import { ceildiv, type Expr } from '../expressions/expr.ts'
-import { keyOf } from '../expressions/structural-equality.ts'
+import { distinctExprs } from '../expressions/structural-equality.ts'
 import type { FormatInstance, Instance } from './format.ts'
 import { childrenOf, type PartTree } from './part-tree.ts'
 import { operandsOf, type Query, sourceOf } from './queries.ts'
@@ -74,5 +74,5 @@ export function listExtents(
     ...extentsInTree(tree),
   ]
   const knownExtents = candidates.filter((e) => e !== undefined)
-  return [...new Map(knownExtents.map((e) => [keyOf(e), e])).values()]
+  return distinctExprs(knownExtents)
 }

@@ -96,10 +96,12 @@ export const allocations = (body: Body): ReadonlyMap<string, Buffer> =>
 /** The declared buffers, and those that statements allocate, by name. */
 export function buffersByName(declared: readonly Buffer[], body: Body): ReadonlyMap<string, Buffer> {
   const allocated = allocations(body)
-  return allocated.size === 0 ? byName(declared) : new Map([...byName(declared), ...allocated])
+  return allocated.size === 0
+    ? declaredByName(declared)
+    : new Map([...declaredByName(declared), ...allocated])
 }
 
-const byName = memoize(
+export const declaredByName = memoize(
   (list: readonly Buffer[]): ReadonlyMap<string, Buffer> => new Map(list.map((b) => [b.name, b])),
 )
 

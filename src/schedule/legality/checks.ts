@@ -4,7 +4,7 @@
  */
 
 import type { Expr } from '../../ir/expressions/expr.ts'
-import { freeVars, mentions, readsMemory, someExpr } from '../../ir/expressions/expr-tree.ts'
+import { buffersRead, freeVars, mentions, readsMemory } from '../../ir/expressions/expr-tree.ts'
 import { boundIndex } from '../../ir/instructions/hardware-axes.ts'
 import { memoize } from '../../ir/memoize.ts'
 import { printExpr } from '../../ir/print/print-stage2.ts'
@@ -132,8 +132,8 @@ export function checkConstantExtent(cx: Context, loop: For, why: string): number
 }
 
 /** Returns whether an expression depends on kernel parameters only, so that its value is fixed before the launch. */
-export function overParams(cx: Context, e: Expr): boolean {
-  const params = namesOf(cx.kernel.params)
+export function overParams({ kernel }: Pick<Context, 'kernel'>, e: Expr): boolean {
+  const params = namesOf(kernel.params)
   return [...freeVars(e)].every((v) => params.has(v)) && !readsMemory(e)
 }
 
@@ -193,9 +193,7 @@ export function checkNamedOutside(cx: Context, top: Stmt, reduce: Reduce, verb: 
   const local = allocatedNames([top])
   const names = reduce.targets.flatMap((t) => t.index)
   const copy = accessesOf([top]).find(
-    (a) =>
-      local.has(a.buffer) &&
-      names.some((e) => someExpr(e, (x) => x.kind === 'load' && x.buffer === a.buffer)),
+    (a) => local.has(a.buffer) && names.some((e) => buffersRead(e).has(a.buffer)),
   )
   if (copy)
     cx.refuse('schedule/local-index', [], {

@@ -6,7 +6,7 @@
 import { conditionsAround } from '../../analysis/dependence/loop-writes.ts'
 import { blockOf, type Space } from '../../analysis/dependence/subscript-injectivity.ts'
 import { type Expr, type ThreadAxis, variable } from '../../ir/expressions/expr.ts'
-import { freeVars, mentions, someExpr, substitute } from '../../ir/expressions/expr-tree.ts'
+import { buffersRead, freeVars, mentions, substitute } from '../../ir/expressions/expr-tree.ts'
 import { boundIndex } from '../../ir/instructions/hardware-axes.ts'
 import { accessesOf, type BufferAccess, offsetsIn } from '../../ir/statements/accesses.ts'
 import { allocatedNames } from '../../ir/statements/bindings.ts'
@@ -188,7 +188,7 @@ function sameForAll(accesses: readonly BufferAccess[], t: For, around: readonly 
   const first = (x: unknown): boolean => !seen.has(x) && !!seen.add(x)
   const varies = (e: Expr): boolean =>
     mentions(e, t.var) ||
-    someExpr(e, (x) => (x.kind === 'load' || x.kind === 'search') && first(x.buffer) && filled(x.buffer)) ||
+    [...buffersRead(e)].some((b) => first(b) && filled(b)) ||
     [...freeVars(e)].some((v) => {
       const [l, value] = [loops.get(v), lets.get(v)]
       return (

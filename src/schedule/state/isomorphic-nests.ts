@@ -8,7 +8,7 @@ import { unusedName } from '../../ir/expressions/bound-names.ts'
 import { getOrAdd, memoize } from '../../ir/memoize.ts'
 import { nodesOnce, renamed } from '../../ir/node-trees.ts'
 import { readsOf, writesOf } from '../../ir/statements/accesses.ts'
-import { definitionsIn, loopsOf } from '../../ir/statements/definitions.ts'
+import { declaredByName, definitionsIn, loopsOf } from '../../ir/statements/definitions.ts'
 import type { Buffer, For, Kernel2, Stmt } from '../../ir/statements/loops.ts'
 import { KernelNames, type NameBase } from '../names/kernel-names.ts'
 import type { Step } from '../steps/resolve.ts'
@@ -69,10 +69,6 @@ const usersIn = memoize((body: Kernel2['body']): ReadonlyMap<string, ReadonlySet
   return users
 })
 
-const declaredIn = memoize(
-  (buffers: readonly Buffer[]): ReadonlyMap<string, Buffer> => new Map(buffers.map((b) => [b.name, b])),
-)
-
 /** Loop nests with placeholders for names. */
 interface Structure {
   readonly members: readonly For[]
@@ -84,7 +80,7 @@ interface Structure {
 }
 
 function structureOf(nests: readonly For[], kernel: Kernel2): Structure {
-  const declared = declaredIn(kernel.buffers)
+  const declared = declaredByName(kernel.buffers)
   const placeholders = new Map<string, string>()
   const used: string[] = []
   const members = renamed(nests, (text, field, of) => {

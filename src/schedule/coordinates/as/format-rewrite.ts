@@ -8,7 +8,7 @@ import { isAttached, isStored, parentOf, type StoredAxis } from '../../../ir/coo
 import type { Iter, Iteration, IterKind, Stmt1 } from '../../../ir/coordinates/stage1.ts'
 import { mapBodies1, mapExprs1 } from '../../../ir/coordinates/stage1-tree.ts'
 import { conjuncts, type Expr, type Load, load, lt, variable } from '../../../ir/expressions/expr.ts'
-import { freeVars, rewriteExpr, someExpr } from '../../../ir/expressions/expr-tree.ts'
+import { freeVars, readsMemory, rewriteExpr } from '../../../ir/expressions/expr-tree.ts'
 import { sameExpr } from '../../../ir/expressions/structural-equality.ts'
 import type { FormatInstance } from '../../../ir/formats/format.ts'
 import {
@@ -263,8 +263,6 @@ function access(x: Load, c: PartRewrite, open: Open, written: boolean): Expr | u
   return written ? lookupTarget(found) : lookup(found)
 }
 
-const hasLoad = (e: Expr): boolean => someExpr(e, (x) => x.kind === 'load')
-
 function isCoordinate(
   e: Expr,
   axis: StoredAxis,
@@ -276,7 +274,7 @@ function isCoordinate(
   if (e.kind === 'const' && axis.extent.kind === 'const') return e.value >= 0 && e.value < axis.extent.value
   if (e.kind === 'var' && below(open.extents.get(e.name))) return true
   // The index may be computed by the format of another tensor.
-  const natural = !mayBeNegative(e) && !hasLoad(e) && [...freeVars(e)].every((v) => open.extents.has(v))
+  const natural = !mayBeNegative(e) && !readsMemory(e) && [...freeVars(e)].every((v) => open.extents.has(v))
   if (natural && open.holds.some((x) => sameExpr(x, lt(e, axis.extent)))) return true
   const k = part?.inverse.findIndex((i) => sameExpr(i, e)) ?? -1
   const old = k < 0 ? undefined : c.split.over[k]

@@ -8,15 +8,14 @@
 import { failWith } from '../../../ast/diagnostics/diagnostic.ts'
 import type { Iter, Iteration, Let1, Stmt1 } from '../../../ir/coordinates/stage1.ts'
 import {
-  exprsOf1,
   iteration,
+  namesRead1,
   someStmt1,
-  walkStmts1,
   when1,
   writtenBuffers1,
 } from '../../../ir/coordinates/stage1-tree.ts'
 import { type Expr, not } from '../../../ir/expressions/expr.ts'
-import { freeVars, someExpr, substitute } from '../../../ir/expressions/expr-tree.ts'
+import { buffersRead, freeVars, substitute } from '../../../ir/expressions/expr-tree.ts'
 
 /** Returns whether the statement is or contains an iteration over one of the axes. */
 export const enters = (s: Stmt1, leaving: ReadonlySet<string>): boolean =>
@@ -99,7 +98,7 @@ function pieces(body: readonly Stmt1[], place: StatementScope, state: State): vo
 
 function inner(s: Iteration, place: StatementScope, time: number, state: State): void {
   const lets = letValues(place.shells)
-  const conditions = usedNames([{ ...s, body: [] }])
+  const conditions = namesRead1([{ ...s, body: [] }])
   for (const shell of place.shells)
     if (shell.let && conditions.has(shell.let.name))
       checkUnchanged(lets.get(shell.let.name)!, shell, time, state)
@@ -130,7 +129,7 @@ function emit(
   before: number,
   state: State,
 ): void {
-  const used = usedNames(stmts)
+  const used = new Set(namesRead1(stmts))
   let body = stmts
   for (const shell of [...place.shells].reverse()) {
     if (shell.let && !used.has(shell.let.name)) continue
@@ -146,7 +145,7 @@ function emit(
 function checkUnchanged(read: Expr, shell: Shell, before: number, state: State): void {
   for (const [buffer, times] of state.written) {
     if (!times.some((t) => t > shell.time && t < before)) continue
-    if (!someExpr(read, (e) => e.kind === 'load' && e.buffer === buffer)) continue
+    if (!buffersRead(read).has(buffer)) continue
     const what = shell.let ? `let ${shell.let.name}` : 'a condition'
     failWith(
       'schedule/format-distribute',
@@ -163,13 +162,5 @@ function checkUnchanged(read: Expr, shell: Shell, before: number, state: State):
 function letValues(shells: readonly Shell[]): ReadonlyMap<string, Expr> {
   const out = new Map<string, Expr>()
   for (const s of shells) if (s.let) out.set(s.let.name, substitute(s.let.value, out))
-  return out
-}
-
-function usedNames(body: readonly Stmt1[]): Set<string> {
-  const out = new Set<string>()
-  walkStmts1(body, (s) => {
-    for (const e of exprsOf1(s)) for (const v of freeVars(e)) out.add(v)
-  })
   return out
 }

@@ -3,6 +3,7 @@
  * positions. For this, the kernel computes a prefix sum of the counts: the offset of each list, and the total number
  * of positions. From then on the inner axis is nested in the outer one, and temporaries over it have no gaps.
  */
+
 import type { Axis, StoredAxis } from '../../../ir/coordinates/axis.ts'
 import { countedBy, denseAxis, isDense, isStored } from '../../../ir/coordinates/axis.ts'
 import { offsetArrayName } from '../../../ir/coordinates/derived-names.ts'
@@ -11,8 +12,9 @@ import type { Buffer1, Iteration, IterKind, Kernel1 } from '../../../ir/coordina
 import { writtenBuffers1 } from '../../../ir/coordinates/stage1-tree.ts'
 import { type FreshNames, Names } from '../../../ir/expressions/bound-names.ts'
 import type { Expr, Load } from '../../../ir/expressions/expr.ts'
-import { add, ceildiv, div, int, load, lt, min, mod, mul } from '../../../ir/expressions/expr.ts'
+import { add, ceildiv, int, load, lt, min, mul } from '../../../ir/expressions/expr.ts'
 import { buffersRead, substitute } from '../../../ir/expressions/expr-tree.ts'
+import { unflatten } from '../../../ir/statements/statement-builders.ts'
 import { takenNames } from '../as/name-collisions.ts'
 import {
   AHEAD,
@@ -122,7 +124,13 @@ function prefixSum(stored: readonly StoredAxis[], counted: Expr, free: FreshName
   const ends = add(places, int(1))
   const chunks = ceildiv(ends, int(CHUNK))
   const worst = mul(places, axis.extent)
-  const lengthAt = (e: Expr): Expr => substitute(counted, coordinatesAt(outer, e))
+  const lengthAt = (e: Expr): Expr => {
+    const coordinates = unflatten(
+      e,
+      outer.map((a) => a.extent),
+    )
+    return substitute(counted, new Map(outer.map((a, k) => [a.name, coordinates[k]!])))
+  }
   return {
     offsets: arrays.offsets,
     axes: [
@@ -209,15 +217,4 @@ function offsetSteps({ arrays, loops, nests, copies }: OffsetNames, wanted: stri
   s.unroll(loopOf(nests.base, loops.earlier), AHEAD)
   s.unroll(loopOf(nests.start, loops.other), AHEAD)
   return { nest: nests.scan, steps: s.steps }
-}
-
-/** Returns the coordinates of axes from their common position. */
-function coordinatesAt(axes: readonly StoredAxis[], at: Expr): ReadonlyMap<string, Expr> {
-  const out = new Map<string, Expr>()
-  let rest = at
-  for (const [k, a] of [...axes.entries()].reverse()) {
-    out.set(a.name, k === 0 ? rest : mod(rest, a.extent))
-    rest = div(rest, a.extent)
-  }
-  return out
 }

@@ -10,11 +10,11 @@ import { linear } from '../../../analysis/integers/linear.ts'
 import { startOfRun } from '../../../analysis/integers/mixed-radix.ts'
 import { add, div, type Expr, int, mod, mul, variable } from '../../../ir/expressions/expr.ts'
 import {
+  buffersRead,
   children,
   mentions,
   mentionsSome,
   perExpr,
-  someExpr,
   withChildren,
 } from '../../../ir/expressions/expr-tree.ts'
 import { boundIndex } from '../../../ir/instructions/hardware-axes.ts'
@@ -168,21 +168,12 @@ function sameForAll(
   const outermost = threads[0]
   if (!outermost) return true
   const local = allocations([outermost])
-  const registers = (e: Expr): boolean =>
-    someExpr(
-      e,
-      (x) => (x.kind === 'load' || x.kind === 'search') && local.get(x.buffer)?.scope === 'register',
-    )
+  const registers = (e: Expr): boolean => [...buffersRead(e)].some((b) => local.get(b)?.scope === 'register')
   const depends = (e: Expr): boolean => threads.some((t) => mentions(e, t.var)) || registers(e)
   if (naming.some(registers)) return false
   const own = new Set<Stmt>(threads)
   if (conditionsFrom(outermost, at, own).some(depends)) return false
-  const read = new Set([buffer.name])
-  for (const e of naming)
-    someExpr(e, (x) => {
-      if (x.kind === 'load' || x.kind === 'search') read.add(x.buffer)
-      return false
-    })
+  const read = new Set([buffer.name, ...naming.flatMap((e) => [...buffersRead(e)])])
   return !accessesOf([outermost]).some(
     (a) =>
       a.mode === 'write' &&

@@ -17,7 +17,7 @@ import {
   someExpr,
   substitute,
 } from '../../../ir/expressions/expr-tree.ts'
-import { keyOf } from '../../../ir/expressions/structural-equality.ts'
+import { distinctExprs, keyOf } from '../../../ir/expressions/structural-equality.ts'
 import { boundIndex } from '../../../ir/instructions/hardware-axes.ts'
 import { printExpr } from '../../../ir/print/print-stage2.ts'
 import type { LoopLocation } from '../../../ir/statements/definitions.ts'
@@ -97,7 +97,7 @@ function conditionsOf(cx: Context, at: LoopLocation, use: Use, scope: CacheScope
     if (innermost && mentionsSome(e, names)) return refuse(innermost, e)
     out.push(e)
   }
-  return [...new Map(out.map((e) => [keyOf(e), e])).values()]
+  return distinctExprs(out)
 }
 
 /**

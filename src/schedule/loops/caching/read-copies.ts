@@ -5,7 +5,7 @@ import { Facts } from '../../../analysis/integers/facts.ts'
 import { boundOfRun } from '../../../analysis/integers/mixed-radix.ts'
 import { add, all, constant, type Expr, int, load, mul, variable } from '../../../ir/expressions/expr.ts'
 import { mentions, orderReadsLast, substitute } from '../../../ir/expressions/expr-tree.ts'
-import { keyOf } from '../../../ir/expressions/structural-equality.ts'
+import { distinctExprs } from '../../../ir/expressions/structural-equality.ts'
 import { coordinateName, type Memory } from '../../../ir/instructions/instr.ts'
 import { renameBound, substituteStmts } from '../../../ir/statements/bindings.ts'
 import type { LoopLocation } from '../../../ir/statements/definitions.ts'
@@ -230,7 +230,7 @@ function fillNest(
   }
   const together = (g: Expr): Expr => (lane ? boundOfRun(g, lane, vector, facts) : g)
   const conditions = orderReadsLast(
-    unique([...tile.guards, ...tile.conditions].map((g) => together(substitute(g, map)))),
+    distinctExprs([...tile.guards, ...tile.conditions].map((g) => together(substitute(g, map)))),
   )
   const within = (s: Stmt): Stmt => substituteStmts([s], map)[0]!
   const choose = (own: readonly Expr[], then: Stmt, otherwise: Stmt | undefined): Stmt =>
@@ -260,5 +260,3 @@ const renameLoop = (s: Stmt, from: string, to: string): Stmt => renameBound([s],
 
 const loopOf = (name: string, called: string, nest: string, extent: number): For =>
   forLoop(name, int(extent), [], { name: called, nest })
-
-const unique = (es: readonly Expr[]): readonly Expr[] => [...new Map(es.map((e) => [keyOf(e), e])).values()]

@@ -15,6 +15,7 @@ import type { Outcome } from '../../primitive.ts'
 import type { Context } from '../../state/context.ts'
 import type { Shared, Writer } from '../nests/merge-disjoint-rows.ts'
 import { heldOf, isMissing, listOf, sharedBy } from '../nests/merge-disjoint-rows.ts'
+import { commonWords } from '../nests/top-nests.ts'
 
 /** Parts that produce rows of a buffer one after another. */
 export interface Parts extends Shared {
@@ -95,8 +96,7 @@ export function divide(
 /** Returns the names of the loop nests without their common prefix; the full names if one would be empty. */
 function labels(nests: readonly string[]): readonly string[] {
   const words = nests.map((n) => n.split('_'))
-  const common = words[0]!.findIndex((w, k) => words.some((other) => other[k] !== w))
-  const rests = words.map((w) => w.slice(Math.max(0, common)).join('_'))
+  const rests = words.map((w) => w.slice(commonWords(words)).join('_'))
   return rests.every((r) => r !== '') ? rests : nests
 }
 

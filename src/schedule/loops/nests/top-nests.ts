@@ -89,10 +89,15 @@ export function placeFor(cx: Context, members: readonly TopNest[]): number {
 /** Returns an unused name: the common prefix of the names, up to a `_`, or `otherwise`. */
 export const nestName = (cx: Context, nests: readonly string[], otherwise: string): string =>
   cx.freshNest((nameOf) => {
-    const [first, ...others] = nests.map((n) => nameOf(n).split('_'))
-    const common = first!.findIndex((w, k) => others.some((other) => other[k] !== w))
-    return first!.slice(0, common < 0 ? first!.length : common).join('_') || otherwise
+    const words = nests.map((n) => nameOf(n).split('_'))
+    return words[0]!.slice(0, commonWords(words)).join('_') || otherwise
   })
+
+/** Returns the number of words with which all lists of words begin. */
+export function commonWords([first, ...others]: readonly (readonly string[])[]): number {
+  const common = first!.findIndex((w, k) => others.some((other) => other[k] !== w))
+  return common < 0 ? first!.length : common
+}
 
 // Block ranges of horizontal fusion: in one launch of several loop nests, their ranges of blocks are
 // consecutive, and the index of a block determines its loop nest.
