@@ -67,21 +67,6 @@ export function expressionsOf(rankOf: (() => number) | null) {
         `${text()}: index ${k} of dimension ${d} is outside of 0..${n} (${variablesText()})`,
       )
     }
-    const [first, second] = index
-    if (first && index.length === 1 && !rank)
-      return () => {
-        const k = first()
-        const n = cell.sizes[0]!
-        return k >= 0 && k < n ? k : fail(k, 0, n)
-      }
-    if (first && second && index.length === 2 && !rank)
-      return () => {
-        const { sizes } = cell
-        const i = first()
-        if (!(i >= 0 && i < sizes[0]!)) fail(i, 0, sizes[0]!)
-        const j = second()
-        return j >= 0 && j < sizes[1]! ? i * sizes[1]! + j : fail(j, 1, sizes[1]!)
-      }
     return () => {
       let flat = rank ? rank() : 0
       for (let d = 0; d < index.length; d++) {
@@ -98,10 +83,6 @@ export function expressionsOf(rankOf: (() => number) | null) {
     const cell = cellOf(t.buffer)
     const address = addressOf(t)
     const storedType = to ?? cell.buffer.dtype
-    if (storedType === 'f32')
-      return (value) => {
-        cell.data[address()] = Math.fround(value)
-      }
     const convertValue = convert(from, storedType)
     return (value) => {
       const k = address()

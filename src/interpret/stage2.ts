@@ -31,7 +31,6 @@ export function interpret(
 ): void {
   const block = (body: readonly Stmt[]): Action => {
     const actions = body.map((s) => stmt(s))
-    if (actions.length === 1) return actions[0]!
     return () => {
       for (const a of actions) a()
     }
@@ -109,19 +108,8 @@ export function interpret(
   const loopOf = (s: For, slot: { value: number }, compileBody: () => Action): Action => {
     const extent = exprs.compile(s.extent)
     const guards = s.guards.map((g) => exprs.compile(g))
-    const [guard] = guards
-    const holds = guards.length > 1 ? () => guards.every((g) => g() !== 0) : () => guard?.() !== 0
     const { inner: body, enter } = threads.compileLoop(s, compileBody)
     const backward = order === 'backward' && (s.mode.kind === 'bind' || s.mode.kind === 'vectorize')
-    if (guards.length === 0 && !enter && !backward)
-      return () => {
-        exprs.begin()
-        const n = extent()
-        for (let k = 0; k < n; k++) {
-          slot.value = k
-          body()
-        }
-      }
     return () => {
       exprs.begin()
       const n = extent()
@@ -129,7 +117,7 @@ export function interpret(
         slot.value = backward ? n - 1 - k : k
         enter?.(k)
         exprs.begin()
-        if (holds()) body()
+        if (guards.every((g) => g() !== 0)) body()
       }
     }
   }
@@ -177,15 +165,8 @@ export function interpret(
     const writes = s.targets.map((t, k) =>
       exprs.writer(t, reducer.result[k]!.dtype, exprs.cellOf(t.buffer).buffer.accumulate),
     )
-    const single =
-      old.length === 1 ? { old: old[0]!, left: left[0]!, result: results[0]!, write: writes[0]! } : null
     const update = (): void => {
       exprs.begin()
-      if (single) {
-        single.left.value = single.old()
-        single.write(single.result())
-        return
-      }
       old.forEach((v, k) => {
         left[k]!.value = v()
       })
@@ -211,12 +192,9 @@ export function interpret(
     const reduceLoops = s.atomic && scattersElements(s, path) ? [] : path.filter((l) => l.reduce)
     const inRegisters = s.targets.some((t) => isInRegisters(t.buffer))
     const combine = threads.atThreads(reduceLoops, inRegisters, update)
-    const [value] = values
-    const [operand] = right
     const action = (): void => {
       exprs.begin()
-      if (single) operand!.value = value!()
-      else for (let k = 0; k < values.length; k++) right[k]!.value = values[k]!()
+      for (let k = 0; k < values.length; k++) right[k]!.value = values[k]!()
       combine()
     }
     const statement = threads.statement(action, inRegisters)
