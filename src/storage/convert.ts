@@ -233,16 +233,7 @@ function* entriesOfSource<C extends Column>(
   })
   yield* engine.runConcurrently(tasks)
   const [only, ...otherParts] = parts
-  return only && otherParts.length === 0 ? only : concatenateEntries(engine, parts, dims, sizes, tensor.dtype)
-}
-
-function concatenateEntries<C extends Column>(
-  engine: Engine<C>,
-  parts: readonly Entries<C>[],
-  dims: Context<C>['dims'],
-  sizes: ReadonlyMap<string, number>,
-  dtype: Dtype,
-): Entries<C> {
+  if (only && otherParts.length === 0) return only
   const n = parts.reduce((sum, p) => sum + p.frame.n, 0)
   const frame = new Frame(engine, n, sizes)
   for (const d of dims) {
@@ -252,7 +243,7 @@ function concatenateEntries<C extends Column>(
   }
   const values = engine.concatenate(
     parts.map((p) => ({ column: p.values!, entry: p.frame.entry, n: p.frame.n })),
-    dtype,
+    tensor.dtype,
   )
   for (const p of parts) p.frame.release()
   return { frame, values, owned: true, distinct: true }

@@ -14,7 +14,7 @@ import { fits } from './extremes.ts'
 import * as scans from './level-scans.ts'
 import type { F, Host } from './map-reduce.ts'
 import { bounds, columnOf, computeChecked, findFirst, newValues, valuesAt, valuesOf } from './map-reduce.ts'
-import { gatherColumn, partition, storeValues } from './scatter.ts'
+import { gatherColumn, partition, scatterCopy, storeValues } from './scatter.ts'
 import { rankSegments } from './segment-ranks.ts'
 
 type Ints = Int32Array
@@ -70,12 +70,12 @@ export const HOST: Host = {
   restore(frame, ordered, name, e) {
     if (ordered === frame) return e
     const out = borrowExact(frame.n, 'entries')
-    scatter(out, ordered.entry as Ints, valuesOf(ordered, e))
+    scatterCopy(out, valuesOf(ordered, e), ordered.entry as Ints)
     ordered.release()
     frame.set(name, out)
     return variable(name)
   },
-  scatter: (frame, to, at, value) => scatter(to as Ints, valuesOf(frame, at), valuesOf(frame, value)),
+  scatter: (frame, to, at, value) => scatterCopy(to as Ints, valuesOf(frame, value), valuesOf(frame, at)),
   rankInSegments(frame, name, { parent, parents, coordinate, extent }, keys) {
     const columns = keys.map((k) => valuesOf(frame, k.expr))
     if (isOrdered(frame, keys, columns)) return null
@@ -116,10 +116,6 @@ function sortFrame(frame: F, keys: readonly OpenSortKey[]): F {
   out.setEntry(order)
   out.sortedBy = keys.map((k) => k.expr)
   return out
-}
-
-function scatter(to: Ints, index: Ints, value: Ints): void {
-  for (let e = 0; e < index.length; e++) to[index[e]!] = value[e]!
 }
 
 function concatenate(

@@ -66,7 +66,7 @@ export function scatter(
   return out
 }
 
-function scatterCopy(out: ValueArray, values: ValueArray, positions: Int32Array): void {
+export function scatterCopy(out: ValueArray, values: ValueArray, positions: Int32Array): void {
   for (let e = 0; e < positions.length; e++) out[positions[e]!] = values[e]!
 }
 
@@ -117,7 +117,7 @@ export const partition: Host['partition'] = (frame, name, count) => {
   const children = Array.from({ length: count }, (_, k) => k)
   const childNumbers = frame.column(name)
   const bounds = new Int32Array(count + 1)
-  if (childNumbers instanceof Int32Array) countRuns(childNumbers, bounds)
+  if (childNumbers instanceof Int32Array) countRuns(childNumbers, bounds.subarray(1))
   const onlyChild = n === 0 ? 0 : children.find((k) => bounds[k + 1] === n)
   if (onlyChild !== undefined) {
     frame.drop(name)
@@ -162,19 +162,20 @@ export function gatherColumn(from: TypedArray, order: Int32Array): TypedArray {
   return out
 }
 
-/** Equal numbers are mostly adjacent: counters are updated once per run. */
-function countRuns(childNumbers: Int32Array, bounds: Int32Array): void {
+/** Counts equal numbers, which are mostly adjacent: counters are updated once per run. */
+export function countRuns(childNumbers: Int32Array, counts: Int32Array): void {
   const n = childNumbers.length
   for (let lo = 0; lo < n; ) {
     const k = childNumbers[lo]!
     let hi = lo + 1
     while (hi < n && childNumbers[hi] === k) hi++
-    bounds[k + 1]! += hi - lo
+    counts[k]! += hi - lo
     lo = hi
   }
 }
 
-function scatterRuns(childNumbers: Int32Array, next: Int32Array, order: Int32Array): void {
+/** The entries in the order of their numbers, stable; `next`: where the entries of each number begin, and afterwards where they end. */
+export function scatterRuns(childNumbers: Int32Array, next: Int32Array, order: Int32Array): void {
   const n = childNumbers.length
   for (let e = 0; e < n; ) {
     const k = childNumbers[e]!

@@ -1,6 +1,7 @@
 /** Segmented ranks: ranks of coordinates within segments, for entries in any order. */
-import { allocate, borrow, borrowExact, release } from '../../../columns/allocate.ts'
+import { allocate, borrow, borrowExact, gatherInto, release } from '../../../columns/allocate.ts'
 import { bitCount } from '../../../ir/values/packed-fields.ts'
+import { countRuns, scatterRuns } from './scatter.ts'
 
 /** Consecutive entries within this many positions are near each other: the counters between fit the cache. */
 const NEAR_DISTANCE = 2 ** 15
@@ -78,20 +79,15 @@ function rankNear(
   counts: Int32Array,
 ): Int32Array {
   const n = parentColumn.length
-  const hasRepeats = countRuns(parentColumn, counts)
+  countRuns(parentColumn, counts)
   const rank = borrowExact(n, 'entries')
   // All parents differ: every entry is the first of its segment.
-  if (!hasRepeats) return rank.fill(0)
+  if (!counts.some((count) => count > 1)) return rank.fill(0)
   const next = allocate(counts.length, 'segments')
   for (let p = 1; p < next.length; p++) next[p] = next[p - 1]! + counts[p - 1]!
-  const grouped = borrow(n, 'entries')
-  for (let e = 0; e < n; ) {
-    const p = parentColumn[e]!
-    let s = next[p]!
-    do grouped[s++] = column[e++]!
-    while (e < n && parentColumn[e] === p)
-    next[p] = s
-  }
+  const order = borrowExact(n, 'entries')
+  scatterRuns(parentColumn, next, order)
+  const grouped = gatherInto(borrowExact(n, 'entries'), column, order)
   const ranks = borrow(n, 'entries')
   const ranker = new Ranker(extent)
   for (let p = 0, lo = 0; lo < n; p++) {
@@ -99,29 +95,9 @@ function rankNear(
     counts[p] = ranker.rank(grouped, lo, hi, ranks)
     lo = hi
   }
-  // After the counting sort, `next[p]` is the end of segment p.
-  for (let e = n - 1; e >= 0; ) {
-    const p = parentColumn[e]!
-    let s = next[p]!
-    do rank[e--] = ranks[--s]!
-    while (parentColumn[e] === p)
-    next[p] = s
-  }
-  for (const a of [next, grouped, ranks]) release(a)
+  for (let s = 0; s < n; s++) rank[order[s]!] = ranks[s]!
+  for (const a of [next, order, grouped, ranks]) release(a)
   return rank
-}
-
-function countRuns(parentColumn: Int32Array, counts: Int32Array): boolean {
-  let hasRepeats = false
-  for (let lo = 0; lo < parentColumn.length; ) {
-    const p = parentColumn[lo]!
-    let hi = lo + 1
-    while (hi < parentColumn.length && parentColumn[hi] === p) hi++
-    counts[p]! += hi - lo
-    if (counts[p]! > 1) hasRepeats = true
-    lo = hi
-  }
-  return hasRepeats
 }
 
 // Dense ranking of runs without sorting entries: an ascending run is swept; for others, a bitmap (with a summary bit for each of its words)

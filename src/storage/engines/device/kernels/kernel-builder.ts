@@ -22,7 +22,7 @@ import {
   store as storeAt,
   when,
 } from '../../../../ir/statements/statement-builders.ts'
-import { walkStmts } from '../../../../ir/statements/tree.ts'
+import { someStmt } from '../../../../ir/statements/tree.ts'
 import { type Dtype, scalarType } from '../../../../ir/values/dtype.ts'
 import { builtinMonoid } from '../../../../ir/values/monoid.ts'
 import type { DeviceBuffer } from '../../../../runtime/device.ts'
@@ -99,14 +99,6 @@ export const before = (e: Expr): Expr => add(e, int(-1))
 export const isFirst = (e: Expr): Expr => eq(e, int(0))
 export const zero = (dtype: Dtype): Expr => constant(0, dtype)
 
-const isAtomic = (body: readonly Stmt[]): boolean => {
-  let found = false
-  walkStmts(body, (s) => {
-    if (s.kind === 'reduce' && s.atomic) found = true
-  })
-  return found
-}
-
 const bind = (to: ThreadAxis): LoopMode => ({ kind: 'bind', to })
 
 /** Runs `body` in every thread of a block; in blocks with shared memory a barrier separates consecutive ones. */
@@ -122,7 +114,7 @@ function threadNest(spec: LaunchSpec, block: number): Stmt {
   const at = add(mul(variable('x_block'), int(block)), variable('x_thread'))
   const inner = spec.body(at)
   // Loops whose iterations may update one element are reductions, so that updates stay atomic.
-  const reduce = isAtomic(inner)
+  const reduce = someStmt(inner, (s) => s.kind === 'reduce' && s.atomic)
   const blocks = div(add(threads, int(block - 1)), int(block))
   const bound = loop('x_thread', int(block), () => inner, bind('thread.x'), [lt(at, threads)])
   return { ...loop('x_block', blocks, () => [{ ...bound, reduce }], bind('block.x')), reduce }
@@ -152,14 +144,7 @@ export function kernelOf(spec: LaunchSpec, name: string, block: number): Kernel2
       name: n,
       dtype: use.column.dtype,
       scope: 'global',
-      role:
-        use.access === 'natural'
-          ? 'index'
-          : use.access === 'read'
-            ? 'in'
-            : use.access === 'write'
-              ? 'out'
-              : 'inout',
+      role: ROLES[use.access],
       shape: [variable(lengthOf(n))],
       fill: 0,
       accumulate: use.column.dtype,
@@ -182,6 +167,8 @@ export interface Use {
   readonly column: Column
   readonly access: 'natural' | 'read' | 'write' | 'update'
 }
+
+const ROLES = { natural: 'index', read: 'in', write: 'out', update: 'inout' } as const
 
 export const natural = (column: Column): Use => ({ column, access: 'natural' })
 export const read = (column: Column): Use => ({ column, access: 'read' })

@@ -2,6 +2,7 @@
 
 import { invariant } from '../../../../ast/diagnostics/diagnostic.ts'
 import { physicalGrid } from '../../../../backends/grid-folding.ts'
+import { getOrAdd } from '../../../../ir/memoize.ts'
 import type { ArgValue, Command, Device, DeviceBuffer } from '../../../../runtime/device.ts'
 import { type LaunchSpec, THREADS } from '../kernels/kernel-builder.ts'
 import { BLOCK, END, type Kernel, type Slot } from './kernel-cache.ts'
@@ -30,10 +31,7 @@ export function scheduleCommands(
   for (const { slot } of commands) remaining.set(slot, (remaining.get(slot) ?? 0) + 1)
   const readyCommands = new Map<Slot, number[]>()
   const markReady = (k: number): void => {
-    const { slot } = nodes[k]!.command
-    const list = readyCommands.get(slot)
-    if (list) list.push(k)
-    else readyCommands.set(slot, [k])
+    getOrAdd(readyCommands, nodes[k]!.command.slot, () => []).push(k)
   }
   for (let k = 0; k < nodes.length; k++) if (nodes[k]!.unfinished === 0) markReady(k)
   const out: Pending[][] = []

@@ -1,4 +1,5 @@
 /** A memory pool: released device memory is reused at once, because commands run in order. */
+import { getOrAdd } from '../../../../ir/memoize.ts'
 import type { Device, DeviceBuffer } from '../../../../runtime/device.ts'
 
 /**
@@ -66,9 +67,7 @@ export class Pool {
   }
 
   #reuse(memory: DeviceBuffer): void {
-    const list = this.#spare.get(memory.bytes)
-    if (list) list.push(memory)
-    else this.#spare.set(memory.bytes, [memory])
+    getOrAdd(this.#spare, memory.bytes, () => []).push(memory)
   }
 
   /** Rounds sizes up to eight classes per power of two, so that memory can be reused; respects the device's limits. */
