@@ -4,8 +4,10 @@ import type { Expr } from '../../ir/expressions/expr.ts'
 import { children, someExpr, walkExpr } from '../../ir/expressions/expr-tree.ts'
 import type { Instr } from '../../ir/instructions/instr.ts'
 import type { InstrCall } from '../../ir/instructions/instr-call.ts'
+import { targetsOf } from '../../ir/statements/accesses.ts'
+import { allocatedNames } from '../../ir/statements/bindings.ts'
 import type { For, Reduce, Stmt } from '../../ir/statements/loops.ts'
-import { type Body, exprsOf, walkStmts } from '../../ir/statements/tree.ts'
+import { type Body, exprsOf, someStmt, walkStmts } from '../../ir/statements/tree.ts'
 import {
   type Access,
   type Action,
@@ -134,15 +136,9 @@ export class StatementCounter {
 
   /** Returns true if the body writes a relevant register declared outside, so iterations may differ in control flow. */
   #changes(body: Body): boolean {
-    const own = new Set<string>()
-    let found = false
-    walkStmts(body, (s) => {
-      if (s.kind === 'alloc') own.add(s.buffer.name)
-      const written =
-        s.kind === 'store' ? [s.buffer] : s.kind === 'reduce' ? s.targets.map((t) => t.buffer) : []
-      if (written.some((b) => this.#relevant.has(b) && !own.has(b))) found = true
-    })
-    return found
+    const own = allocatedNames(body)
+    const isOutside = (b: string): boolean => this.#relevant.has(b) && !own.has(b)
+    return someStmt(body, (s) => targetsOf(s).some((t) => isOutside(t.buffer)))
   }
 
   #while(cond: Expr, body: Body): Part {
@@ -268,10 +264,8 @@ export function relevantNames(body: Body): ReadonlySet<string> {
   for (let before = -1; before !== names.size; ) {
     before = names.size
     walkStmts(body, (s) => {
-      if (s.kind === 'let' && names.has(s.name)) take(s.value)
-      if (s.kind === 'store' && names.has(s.buffer)) for (const e of [...s.index, s.value]) take(e)
-      if (s.kind === 'reduce' && s.targets.some((t) => names.has(t.buffer)))
-        for (const e of [...s.targets.flatMap((t) => t.index), ...s.values]) take(e)
+      const isRelevant = s.kind === 'let' ? names.has(s.name) : targetsOf(s).some((t) => names.has(t.buffer))
+      if (isRelevant) exprsOf(s).forEach(take)
     })
   }
   return names

@@ -221,24 +221,6 @@ export function reducerFault(
   places: readonly Place[],
 ): string | null {
   if (declaredMonoids(source.body).size === 0) return null
-  const all = operandsOf(source, bound, sampled, places)
-  for (const [buffer, { reducer, of }] of all) {
-    const laws = monoidLaws(reducer)
-    const first = places.flatMap((p) => (p.buffer === buffer ? [p.element] : []))
-    for (const element of new Set([...first, ...of.keys()])) {
-      const wrong = brokenBy(laws, of.get(element) ?? [])
-      if (wrong) return `${reducer.name} is not a reducer for these values: ${wrong}`
-    }
-  }
-  return null
-}
-
-function operandsOf(
-  source: Kernel1,
-  bound: Bound,
-  sampled: RefSample | null,
-  places: readonly Place[],
-): ReadonlyMap<string, Operands> {
   const all = new Map<string, Operands>()
   const requested = new Set(places.map((p) => `${p.buffer} ${p.element}`))
   const options = { sampled, visits: VISITS }
@@ -253,7 +235,15 @@ function operandsOf(
     // The operands collected so far are checked.
     if (!(e instanceof SptError) || e.code !== 'reference/too-long') throw e
   }
-  return all
+  for (const [buffer, { reducer, of }] of all) {
+    const laws = monoidLaws(reducer)
+    const first = places.flatMap((p) => (p.buffer === buffer ? [p.element] : []))
+    for (const element of new Set([...first, ...of.keys()])) {
+      const wrong = brokenBy(laws, of.get(element) ?? [])
+      if (wrong) return `${reducer.name} is not a reducer for these values: ${wrong}`
+    }
+  }
+  return null
 }
 
 /** Tests sequential combination, as in the reference, and combination of groups, as in schedules. */

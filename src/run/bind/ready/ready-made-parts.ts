@@ -30,10 +30,10 @@ import { bindTables, type FilledTable, guardLoads } from '../../../storage/remap
 import { type Storage, separatesDuplicates } from '../../../storage/storage.ts'
 import type { StoredTensor, Tensor, ValueArray } from '../../../storage/tensor.ts'
 import { convertValues, gatherValues, newValues } from '../../../storage/tensor.ts'
-import { bindPlan, type CallerTensor, callerTensors, maskOver, storedAxis } from '../bind-plan.ts'
+import { bindPlan, callerTensors, maskOver, storedAxis } from '../bind-plan.ts'
 import { bindingOf } from '../binding-names.ts'
 import { EntryList } from '../sources/entry-list.ts'
-import { tablesOf } from './ready-made-tables.ts'
+import { type ReadyTensor, tablesOf } from './ready-made-tables.ts'
 
 interface ReadyParts {
   readonly sources: readonly EntryList[]
@@ -57,10 +57,11 @@ export function bindReady(
   for (const t of callerTensors(kernel)) {
     const brought = t.buffers.filter((b) => isPart(kernel, b.name, tensors.get(b.name)))
     if (brought.length === 0) continue
-    checkParts(t, brought, tensors)
-    checkShared(kernel, t, sources, tensors)
-    for (const [name, table] of tablesOf(kernel, t, tensors, known)) tables.set(name, table)
-    made.push(fromParts(kernel, t, tensors, tables, known))
+    const ready = { kernel, t, tensors, known }
+    checkParts(ready, brought)
+    checkShared(ready, sources)
+    for (const [name, table] of tablesOf(ready)) tables.set(name, table)
+    made.push(fromParts(ready, tables))
   }
   for (const [name, tensor] of tensors)
     if (bindingOf(kernel, name, tensor).kind === 'table' && !tables.has(name))
@@ -74,11 +75,7 @@ export function bindReady(
 export const isPart = (kernel: Kernel1, name: string, tensor: Tensor | undefined): boolean =>
   tensor !== undefined && bindingOf(kernel, name, tensor).kind === 'part'
 
-function checkParts(
-  t: CallerTensor,
-  brought: readonly Buffer1[],
-  tensors: ReadonlyMap<string, Tensor>,
-): void {
+function checkParts({ t, tensors }: ReadyTensor, brought: readonly Buffer1[]): void {
   for (const b of brought) {
     const { kind } = tensors.get(b.name)!
     if (kind !== 'stored')
@@ -105,12 +102,7 @@ function checkParts(
 }
 
 /** Tensors of the structure of a ready-made one must be ready-made, too, or outputs over the same axes. */
-function checkShared(
-  kernel: Kernel1,
-  t: CallerTensor,
-  sources: readonly EntryList[],
-  tensors: ReadonlyMap<string, Tensor>,
-): void {
+function checkShared({ kernel, t, tensors }: ReadyTensor, sources: readonly EntryList[]): void {
   const { structured } = t
   const shares = (over: readonly string[]): boolean =>
     structured.length > 0 && structured.every((a) => over.includes(a))
@@ -130,18 +122,16 @@ function checkShared(
 }
 
 function fromParts(
-  kernel: Kernel1,
-  t: CallerTensor,
-  tensors: ReadonlyMap<string, Tensor>,
+  ready: ReadyTensor,
   tables: ReadonlyMap<string, Int32Array>,
-  known: FormatOperands,
 ): { source: EntryList; lists: EntryList[] } {
+  const { kernel, t, tensors, known } = ready
   const { axes } = bindPlan(kernel)
   const parts = t.buffers.map((b) => {
     const tensor = tensors.get(b.name) as StoredTensor
     const own = b.axes.map((a) => storedAxis(axes, a))
     const storage = validateStored(own, sizesOfAxes(own, known), tensor, { part: true })
-    return partEntries(kernel, t, b, storage, tensor, tables, known)
+    return partEntries(ready, b, storage, tensor, tables)
   })
   const columns = t.axes.map((_, d) => concat(parts.map((p) => p.columns[d]!)))
   const total = parts.reduce((n, p) => n + p.values.length, 0)
@@ -169,13 +159,11 @@ function fromParts(
 
 /** The elements of one part, with coordinates on the declared axes (`columns`) and the stored axes (`stored`). */
 function partEntries(
-  kernel: Kernel1,
-  t: CallerTensor,
+  { kernel, t, known }: ReadyTensor,
   b: Buffer1,
   storage: Storage,
   tensor: StoredTensor,
   tables: ReadonlyMap<string, Int32Array>,
-  known: FormatOperands,
 ): { columns: Int32Array[]; stored: Map<string, Int32Array>; values: ValueArray; unique: boolean } {
   let now: ReadonlyMap<string, Expr> = new Map(b.axes.map((a) => [a, variable(a)]))
   const loads = new Map<string, FilledTable<TypedArray>>()

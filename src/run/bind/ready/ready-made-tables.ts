@@ -10,13 +10,17 @@ import type { Storage } from '../../../storage/storage.ts'
 import { convertValues, filledArray, type Tensor, type ValueArray } from '../../../storage/tensor.ts'
 import { bindPlan, type CallerTensor, maskOver } from '../bind-plan.ts'
 
+/** A tensor whose parts are ready-made, with all bound values. */
+export interface ReadyTensor {
+  readonly kernel: Kernel1
+  readonly t: CallerTensor
+  readonly tensors: ReadonlyMap<string, Tensor>
+  readonly known: FormatOperands
+}
+
 /** The tables of a tensor's formats, by name: bound with the parts, or list arguments. */
-export function tablesOf(
-  kernel: Kernel1,
-  t: CallerTensor,
-  tensors: ReadonlyMap<string, Tensor>,
-  known: FormatOperands,
-): Map<string, Int32Array> {
+export function tablesOf(ready: ReadyTensor): Map<string, Int32Array> {
+  const { kernel, t, known } = ready
   const out = new Map<string, Int32Array>()
   const mine = new Set(t.buffers.flatMap((b) => b.axes))
   for (const r of kernel.reformats)
@@ -25,40 +29,26 @@ export function tablesOf(
       for (const table of instance.tables)
         out.set(
           table.name,
-          table.kind === 'list'
-            ? known.lists.get(table.source)!
-            : broughtTable(kernel, t, table, tensors, known),
+          table.kind === 'list' ? known.lists.get(table.source)! : broughtTable(ready, table),
         )
     }
   for (const { mask, name, axes } of kernel.buffers)
     if (mask !== undefined && axes.some((a) => mine.has(a)))
-      out.set(name, brought(kernel, t, name, 'mask', 'words of bits', tensors))
+      out.set(name, brought(ready, name, 'mask', 'words of bits'))
   return out
 }
 
 /** Returns a bound table. Permutations are checked here, lists and masks together with the arrays of their part. */
-function broughtTable(
-  kernel: Kernel1,
-  t: CallerTensor,
-  table: Table,
-  tensors: ReadonlyMap<string, Tensor>,
-  known: FormatOperands,
-): Int32Array {
-  if (table.kind !== 'sort') return brought(kernel, t, table.name, 'list', 'coordinates', tensors)
-  return checkPermutation(
-    table,
-    brought(kernel, t, table.name, 'order', 'a permutation', tensors),
-    known.sizes,
-  )
-}
+const broughtTable = (ready: ReadyTensor, table: Table): Int32Array =>
+  table.kind === 'sort'
+    ? checkPermutation(table, brought(ready, table.name, 'order', 'a permutation'), ready.known.sizes)
+    : brought(ready, table.name, 'list', 'coordinates')
 
 function brought(
-  kernel: Kernel1,
-  t: CallerTensor,
+  { kernel, t, tensors }: ReadyTensor,
   name: string,
   kind: 'order' | 'list' | 'mask',
   what: string,
-  tensors: ReadonlyMap<string, Tensor>,
 ): Int32Array {
   // A list or set argument of a later format may have the same name.
   const given = bindPlan(kernel).operands.get(name)
