@@ -193,32 +193,20 @@ export class WebGpuDevice extends InOrderDevice implements Device {
     throw submissionError(commands, call, error)
   }
 
+  /** Repeats wait for each other, so that they do not overlap. */
   async #time(
     commands: readonly Command[],
     repeats: number,
     submit: (stamps?: TimestampRange) => void,
     between?: Graph,
   ): Promise<number[]> {
-    const times: number[] = []
-    while (times.length < repeats) {
-      const chunk = Math.min(repeats - times.length, REPEATS_PER_CLOCK)
-      times.push(...(await this.#timeChunk(commands, chunk, submit, between)))
-    }
-    return times
-  }
-
-  /** Repeats wait for each other, so that they do not overlap. */
-  async #timeChunk(
-    commands: readonly Command[],
-    repeats: number,
-    submit: (stamps?: TimestampRange) => void,
-    between?: Graph,
-  ): Promise<number[]> {
+    if (repeats === 0) return []
     const call = describe(commands)
+    const count = Math.min(repeats, REPEATS_PER_CLOCK)
     const wallTimes: number[] = []
-    const clock = this.features.has('timestamp-query') ? clockOf(this.owner, 2 * repeats) : undefined
+    const clock = this.features.has('timestamp-query') ? clockOf(this.owner, 2 * count) : undefined
     try {
-      for (let k = 0; k < repeats; k++) {
+      for (let k = 0; k < count; k++) {
         const stamps = clock && { querySet: clock.querySet, begin: 2 * k, end: 2 * k + 1 }
         if (between) {
           between.launch(new InOrderStream('of run', this.order))
@@ -230,10 +218,11 @@ export class WebGpuDevice extends InOrderDevice implements Device {
       }
       const times = clock ? timesOf(await clock.read(call)) : wallTimes
       // Timestamps of a browser may be too coarse for short runs.
-      return times.map((t, k) => (t > 0 ? t : wallTimes[k]!))
+      for (const [k, t] of times.entries()) if (t > 0) wallTimes[k] = t
     } finally {
       clock?.free()
     }
+    return [...wallTimes, ...(await this.#time(commands, repeats - count, submit, between))]
   }
 }
 
