@@ -4,6 +4,7 @@ import { Facts } from '../../analysis/integers/facts.ts'
 import { type Linear, linear, mapNumbers, sumExpr } from '../../analysis/integers/linear.ts'
 import type { Expr, Load } from '../../ir/expressions/expr.ts'
 import { buffersRead, children, rewriteExpr } from '../../ir/expressions/expr-tree.ts'
+import { getOrAdd } from '../../ir/memoize.ts'
 import { writesOf } from '../../ir/statements/accesses.ts'
 import type { Fact } from '../../ir/statements/loops.ts'
 import { type Body, bodiesOf, walkStmts } from '../../ir/statements/tree.ts'
@@ -125,9 +126,7 @@ export class MemoryVersions {
     this.writeAny(buffer)
     if (!e) return
     this.#elementWrites.set(e.key, (this.#elementWrites.get(e.key) ?? 0) + 1)
-    const constants = this.#writtenConstants.get(e.key)
-    if (constants) constants.add(e.constant)
-    else this.#writtenConstants.set(e.key, new Set([e.constant]))
+    getOrAdd(this.#writtenConstants, e.key, () => new Set<number>()).add(e.constant)
   }
 }
 

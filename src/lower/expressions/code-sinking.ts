@@ -7,6 +7,7 @@
 import type { Names } from '../../ir/expressions/bound-names.ts'
 import { mentions, someExpr } from '../../ir/expressions/expr-tree.ts'
 import { mapSame } from '../../ir/lists.ts'
+import { groupBy } from '../../ir/memoize.ts'
 import { freeVarsOf, renameBound } from '../../ir/statements/bindings.ts'
 import { hasBlockBarrier, isUniformCondition } from '../../ir/statements/clone-loops.ts'
 import type { If, Let, Stmt } from '../../ir/statements/loops.ts'
@@ -27,9 +28,8 @@ export function sinkCode(body: Body, names: Names): Body {
     for (const v of freeVarsOf([s])) firstUse.set(v, Math.min(firstUse.get(v) ?? Infinity, places[k]!))
   }
   if (places.every((p, k) => p === k)) return inner
-  const before = new Map<number, Stmt[]>()
-  for (const [k, p] of places.entries()) if (p !== k) before.set(p, [...(before.get(p) ?? []), inner[k]!])
-  return inner.flatMap((s, k) => [...(before.get(k) ?? []), ...(places[k] === k ? [s] : [])])
+  const from = groupBy(places.keys(), (k) => places[k]!)
+  return inner.flatMap((_, k) => (from.get(k) ?? []).map((n) => inner[n]!))
 }
 
 const isLoop = (s: Stmt): boolean => s.kind === 'for' || s.kind === 'while'

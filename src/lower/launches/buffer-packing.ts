@@ -7,6 +7,7 @@ import type { Param } from '../../ir/coordinates/stage1.ts'
 import { type Names, namesOf, unusedName } from '../../ir/expressions/bound-names.ts'
 import { add, ceildiv, type Expr, int, load, mul, variable } from '../../ir/expressions/expr.ts'
 import { buffersRead, freeVars } from '../../ir/expressions/expr-tree.ts'
+import { groupBy } from '../../ir/memoize.ts'
 import { readsOf, targetsOf, writesOf } from '../../ir/statements/accesses.ts'
 import type { Buffer, Fact, Kernel3, Launch, PlanStep, Stmt } from '../../ir/statements/loops.ts'
 import { type Body, bodiesOf, exprsOf, mapBodies, rewriteStmts, someStmt } from '../../ir/statements/tree.ts'
@@ -98,11 +99,7 @@ function choose(launches: readonly (readonly Buffer[])[], limit: number): Readon
   return chosen
 }
 
-function byDtype(buffers: readonly Buffer[]): Buffer[][] {
-  const groups = new Map<string, Buffer[]>()
-  for (const b of buffers) groups.set(b.dtype, [...(groups.get(b.dtype) ?? []), b])
-  return [...groups.values()]
-}
+const byDtype = (buffers: readonly Buffer[]): Buffer[][] => [...groupBy(buffers, (b) => b.dtype).values()]
 
 function arenaOf(members: readonly Buffer[], names: Names): Arena {
   const first = members[0]!

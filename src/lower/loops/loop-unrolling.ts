@@ -25,9 +25,9 @@ import { mentions } from '../../ir/expressions/expr-tree.ts'
 import { accessesOf } from '../../ir/statements/accesses.ts'
 import { allocatedNames } from '../../ir/statements/bindings.ts'
 import { bodyAt } from '../../ir/statements/clone-loops.ts'
-import type { For } from '../../ir/statements/loops.ts'
+import type { For, Stmt } from '../../ir/statements/loops.ts'
 import { define, when } from '../../ir/statements/statement-builders.ts'
-import { type Body, rewriteStmts, stmt, walkStmts } from '../../ir/statements/tree.ts'
+import { type Body, rewriteStmts, someStmt, stmt } from '../../ir/statements/tree.ts'
 
 /** Maximum extent of a loop that is unrolled without a schedule step. */
 const LONGEST = 64
@@ -136,12 +136,8 @@ function predicated(loop: For, factor: number, names: Names, registers: Readonly
 
 /** Returns true if the body only writes registers that are declared outside. */
 function onlyRegisters(body: Body, registers: ReadonlySet<string>): boolean {
-  let only = true
-  walkStmts(body, (s) => {
-    const plain = s.kind === 'if' || s.kind === 'let' || s.kind === 'for'
-    if (!plain && !(s.kind === 'store' && registers.has(s.buffer))) only = false
-  })
-  return only
+  const isPlain = (s: Stmt): boolean => s.kind === 'if' || s.kind === 'let' || s.kind === 'for'
+  return !someStmt(body, (s) => !isPlain(s) && !(s.kind === 'store' && registers.has(s.buffer)))
 }
 
 /** Makes stores conditional by selection: the value is computed always, and stored only if `there` holds. */

@@ -45,13 +45,12 @@ import {
   forLoop,
   local,
   positionRegister,
-  store,
   when,
   whileLoop,
 } from '../../ir/statements/statement-builders.ts'
 import { type Body, rewriteStmts, stmt } from '../../ir/statements/tree.ts'
 import type { Hoisted } from './address-prefetch.ts'
-import type { Preheader } from './transaction-barriers.ts'
+import { type Preheader, set } from './transaction-barriers.ts'
 
 /** The order of copies in a pipeline. Iteration `k` counts from the first computed iteration of this run of the loop. */
 interface Cursor {
@@ -174,5 +173,3 @@ function longest(extent: Expr, buffers: readonly Buffer[]): Expr {
 }
 
 const held = (b: Buffer): Expr => load(b.name, [int(0)])
-
-const set = (b: Buffer, value: Expr): Body[number] => store(b.name, [int(0)], value, { unconditional: true })

@@ -152,7 +152,7 @@ export function transactionBarrier(
 const WORDS = 2
 
 /** Stores in every thread, because inactive threads also copy and wait. */
-const set = (b: Buffer, value: Expr): Stmt => store(b.name, [int(0)], value, { unconditional: true })
+export const set = (b: Buffer, value: Expr): Stmt => store(b.name, [int(0)], value, { unconditional: true })
 
 /** Returns true for a copy that completes like `instr` and has no barrier yet. */
 const isTransactionCopy = (s: Stmt, instr: Instr): s is For =>

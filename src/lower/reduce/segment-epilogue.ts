@@ -55,14 +55,16 @@ export function perElement(sums: SegmentAccumulators, atomic: boolean): Epilogue
   return { registers: sums.registers, start: sums.start(), flush, end: [when(sums.occupied(), flush())] }
 }
 
+/** A segmented reduction over the partitions `shares`. */
+interface Partitioned {
+  readonly sums: SegmentAccumulators
+  readonly shares: WorkPartition
+  readonly writeBack: WriteBack
+  readonly names: Names
+}
+
 /** The segments of a partition, `size` of which combine first. */
-function shareSegments(
-  sums: SegmentAccumulators,
-  shares: WorkPartition,
-  writeBack: WriteBack,
-  names: Names,
-  size = 1,
-) {
+function shareSegments({ sums, shares, writeBack, names }: Partitioned, size = 1) {
   const target = sums.segments.reduce.targets[0]!.buffer
   /** Flag: the sums belong to the segment that began before the partition. */
   const flag = local(names.fresh(`${target}_open`), 'bool')
@@ -99,13 +101,9 @@ function shareSegments(
 }
 
 /** Epilogue in which every partition writes back by itself. */
-export function perShare(
-  sums: SegmentAccumulators,
-  shares: WorkPartition,
-  writeBack: WriteBack,
-  names: Names,
-): Epilogue {
-  const segment = shareSegments(sums, shares, writeBack, names)
+export function perShare(reduction: Partitioned): Epilogue {
+  const { sums, shares } = reduction
+  const segment = shareSegments(reduction)
   const goesOn = lt(add(shares.search.value, int(shares.length)), segment.endOfSegment())
   return {
     registers: segment.registers,
@@ -117,14 +115,12 @@ export function perShare(
 
 /** Epilogue in which the groups of a block combine first. `shared` is allocated around the loop over groups, and `after` follows it. */
 export function perBlock(
-  sums: SegmentAccumulators,
-  shares: WorkPartition,
+  reduction: Partitioned,
   { loop, between }: Groups,
-  writeBack: WriteBack,
-  names: Names,
 ): Epilogue & { readonly shared: Buffer; readonly after: Body } {
+  const { sums, shares, names } = reduction
   const groups = loop.extent.kind === 'const' ? loop.extent.value : 1
-  const segment = shareSegments(sums, shares, writeBack, names, groups)
+  const segment = shareSegments(reduction, groups)
   const { reduce, inner } = sums.segments
   const target = reduce.targets[0]!
   const limit = local(names.fresh(`${target.buffer}_end`), 'i32')

@@ -69,10 +69,11 @@ function withSegmentedReduction(whole: Stmt, v: string, kernel: Kernel2, at: num
   }
   if (!shares || (carry === undefined && !atomic)) return one(perElement(sums, atomic))
   const writeBack: WriteBack = { own: interiorUpdate(segments.reduce, top, kernel, at), carry }
-  if (within === undefined) return one(perShare(sums, shares, writeBack, names))
+  const partitioned = { sums, shares, writeBack, names }
+  if (within === undefined) return one(perShare(partitioned))
   const groups = groupsOf(shares, within, path, marked)
   invariant(typeof groups !== 'string', 'steps see to it that groups stay what they are')
-  const epilogue = perBlock(sums, shares, groups, writeBack, names)
+  const epilogue = perBlock(partitioned, groups)
   const inside = replaceStmt([groups.loop], marked, () => withEpilogue(epilogue))
   const body = replaceStmt([top], groups.loop, () => [
     ...epilogue.registers.map(alloc),
