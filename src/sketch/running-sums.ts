@@ -1,5 +1,7 @@
 /** Running sums of one thread: reductions inside a tile of the contiguous loop, with its sums in registers. */
 
+import { mentions } from '../ir/expressions/expr-tree.ts'
+import { accessesOf } from '../ir/statements/accesses.ts'
 import type { Decisions, Plan } from './draft.ts'
 import { largestUpTo, type Rule, type RuleContext } from './partition.ts'
 import { type NestShape, ownLoops, type Strand, type StrandLoop } from './strands.ts'
@@ -41,9 +43,41 @@ function planRunningSums(strand: Strand, d: Decisions, sizes: Sizes): Plan {
   if (!strand.loops.some((l) => l.reduce)) return planElementwise(strand, d)
   const { contiguous, heads, sums } = splitLoops(loops)
   const outerLoop = heads.at(-1)?.var ?? strand.loops[strand.shared - 1]?.var
+  const row = heads.at(-1)
+  if (contiguous && row?.role === 'scatter' && row.reduce && !contiguous.extentNeeds.has(row.var))
+    return planScatter(strand, heads, contiguous, d, sizes)
   return contiguous && sums.length > 0
     ? planTiles({ strand, heads, sums, contiguous, outerLoop }, d, sizes)
     : planScalar({ strand, sums, outerLoop }, d, sizes)
+}
+
+/** Rows that are added to rows of the result: a tile of the row stays in registers while it is added to all of them. */
+function planScatter(
+  strand: Strand,
+  heads: readonly StrandLoop[],
+  contiguous: StrandLoop,
+  d: Decisions,
+  sizes: Sizes,
+): Plan {
+  const width = contiguous.size === null ? undefined : sizes.get(contiguous.size)
+  const tile = d.choose(`${strand.name}.tile`, [0, 4, 8, 16], tileGuess(false, width))
+  if (tile === 0) return () => ({ finish: () => undefined })
+  const [row, ...others] = heads.map((l) => l.var).reverse()
+  const kept = accessesOf(strand.writes).flatMap(({ mode, buffer, index }) => {
+    const has = (name: string): boolean => index.some((e) => mentions(e, name))
+    return mode === 'read' && has(contiguous.var) && !has(row!) ? [buffer] : []
+  })
+  return (draft) => {
+    const [outer, inner] = draft.split(contiguous.var, tile)
+    draft.reorder([...others.reverse(), outer, row, inner])
+    return {
+      finish(late) {
+        for (const buffer of new Set(kept))
+          late.attempt(() => late.step({ kind: 'cache_read', buffer, at: { var: outer }, scope: 'register' }))
+        late.unroll(inner, 0)
+      },
+    }
+  }
 }
 
 interface ScalarSums {
