@@ -11,7 +11,7 @@ import type { Tensor } from '../../storage/tensor.ts'
 import { type ScheduleCandidate, scheduleCandidates } from '../auto-schedule/schedule-candidates.ts'
 import { iterationsIn } from '../auto-schedule/software-adapter-schedule.ts'
 import type { RunInputs } from '../inputs/bound-inputs.ts'
-import { ratioOf, selectRules } from '../kernels/rules.ts'
+import { nonzeroShare, ratioOf, selectRules } from '../kernels/rules.ts'
 import { deviceChoice, type RunBranch } from './device-choice.ts'
 import type { Selection } from './dispatch-conditions.ts'
 import type { LiveRatios } from './prepared-schedule.ts'
@@ -27,8 +27,8 @@ export interface AutomaticRules {
   ): { readonly kernel: AnyKernel; readonly selection: Selection } | null
 }
 
-/** Executions of statements from which on the compilation of the rules pays off: some milliseconds on a CPU. */
-const MOST_PLAIN = 2 ** 22
+/** The least number of executed statements for which the compilation of the rules pays off: some milliseconds on a CPU. */
+const LEAST_STATEMENTS = 2 ** 22
 
 /**
  * Measures rules for temporaries whose zeros depend on data, and for dense inputs of which most elements are zero. Null if the kernel has no
@@ -43,11 +43,12 @@ export async function automaticRules(
   tensors: Readonly<Record<string, Tensor>>,
 ): Promise<AutomaticRules | null> {
   const { base, source } = schedules
+  if (!(iterationsIn(source, sizes, tensors) >= LEAST_STATEMENTS)) return null
   const temporaries = dynamicTemporaries(source)
-  const isWanted = (name: string): boolean => temporaries.has(name) || isMostlyZero(tensors[name])
-  if (!source.buffers.some((b) => isWanted(b.name))) return null
-  if (!(iterationsIn(source, sizes, tensors) >= MOST_PLAIN)) return null
-  const found = await valueOrError(() => selectRules(base, device, inputs, {}, isWanted))
+  const isMostlyZero = (name: string): boolean => (nonzeroShare(tensors[name]) ?? 1) < 0.5
+  const names = source.buffers.map((b) => b.name).filter((b) => temporaries.has(b) || isMostlyZero(b))
+  if (names.length === 0) return null
+  const found = await valueOrError(() => selectRules(base, device, inputs, {}, (b) => names.includes(b)))
   if (found instanceof SptError || found.selected.length === 0) return null
   const live = new Map(found.selected.map(ratioOf))
   const form = scheduleCandidates(found.kernel, device.kind, Object.fromEntries(sizes), 1)[0]
@@ -73,11 +74,4 @@ export async function automaticRules(
       return { kernel: combined, selection: decidedByRuns(alternatives, source) }
     },
   }
-}
-
-function isMostlyZero(t: Tensor | undefined): boolean {
-  if (t?.kind !== 'dense' || !t.values) return false
-  let zeros = 0
-  for (const x of t.values) if (!x) zeros++
-  return 2 * zeros > t.values.length
 }

@@ -68,7 +68,7 @@ export interface RuleSelection<K = AnyKernel> {
 /**
  * Measures the rules of a kernel without steps on data, and selects the cheapest for each tensor.
  * @param tile - Extents of the dense tile by axis; empty: rules of several extents are compared
- * @param isWanted - Tensors whose rules are measured
+ * @param isWanted - Tensors whose rules are measured; rules that are slower than the dense kernel whatever they cover are left out
  * @throws SptError `bind/…` for the data, `api/argument` for the tile
  */
 export async function selectRules<K extends AnyKernel>(
@@ -82,7 +82,12 @@ export async function selectRules<K extends AnyKernel>(
     .flatMap((extent) => microTiles(kernel, tile, extent, isWanted))
     .flatMap((rule) => (rule.format ? [{ ...rule, format: rule.format }] : []))
   const data = await valuesOf(kernel, device, inputs, new Set(rules.map((r) => r.dimension.tensor)))
-  const measured = rules.map((rule) => measuredRule(data, device.kind, rule))
+  const shares = new Map([...data.tensors].map(([name, t]) => [name, nonzeroShare(t)]))
+  const measured = rules.flatMap((rule) => {
+    const price = priceOf(data, device.kind, rule)
+    const isSlower = price.slot * (shares.get(rule.dimension.tensor) ?? 0) + price.index >= 1
+    return isWanted && isSlower ? [] : [measuredRule(data, price, rule)]
+  })
   const selected: MeasuredRule[] = []
   let under = kernel
   for (const rule of measured.filter((r) => r.cost < 1).sort((a, b) => a.cost - b.cost)) {
@@ -135,9 +140,44 @@ async function valuesOf(
   return { kernel, tensors, sizes: bound.params }
 }
 
+/** The share of the elements that are not zero, which every rule covers. Null if the tensor is not dense, or empty. */
+export function nonzeroShare(t: Tensor | undefined): number | null {
+  if (t?.kind !== 'dense' || !t.values || t.values.length === 0) return null
+  // Without the sign, because -0 is zero, too.
+  const bits = t.dtype === 'f16' || t.dtype === 'bf16' ? 0x7fff : null
+  let nonzeros = 0
+  for (const x of t.values) if (bits === null ? x : Number(x) & bits) nonzeros++
+  return nonzeros / t.values.length
+}
+
+interface Price {
+  /** Time of a slot, relative to a statement of the dense kernel. */
+  readonly slot: number
+  /** Time of index construction, relative to the dense kernel. */
+  readonly index: number
+}
+
+function priceOf(
+  { kernel: source, sizes }: Data,
+  kind: DeviceKind,
+  { dimension, extents }: MeasuredRule['tile'],
+): Price {
+  const { tensor } = dimension
+  const lengths = extentsOf(source, sizes)
+  const size = (axes: readonly string[]): number => axes.reduce((n, a) => n * (lengths.get(a) ?? 1), 1)
+  const work = writesOf(source)
+    .filter((w) => w.loads.some((l) => l.buffer === tensor))
+    .reduce((n, w) => n + size(w.iterations.flatMap((it) => it.iters.map((x) => x.axis))), 0)
+  const { slot, sharedLoad, element, permuted } = PRICES[kind]
+  const factor = dimension.results === 'permuted' ? permuted : 1
+  const elements = size(source.buffers.find((b) => b.name === tensor)!.axes)
+  const slots = extents.reduce((a, b) => a * b)
+  return { slot: factor * slot * (1 + sharedLoad / slots), index: (factor * element * elements) / work }
+}
+
 function measuredRule(
   { kernel: source, tensors, sizes }: Data,
-  kind: DeviceKind,
+  { slot, index }: Price,
   tile: MeasuredRule['tile'],
 ): MeasuredRule {
   const { tensor } = tile.dimension
@@ -146,17 +186,6 @@ function measuredRule(
   const values = tensors.get(tensor)!
   const [, ratio] = ratioOf({ tile, name })
   const covered = storedFraction(ratio, values, () => elementsOf(source, tensor, values, sizes), {})
-  const extents = extentsOf(source, sizes)
-  const size = (axes: readonly string[]): number => axes.reduce((n, a) => n * (extents.get(a) ?? 1), 1)
-  const work = writesOf(source)
-    .filter((w) => w.loads.some((l) => l.buffer === tensor))
-    .reduce((n, w) => n + size(w.iterations.flatMap((it) => it.iters.map((x) => x.axis))), 0)
-  const prices = PRICES[kind]
-  const factor = tile.dimension.results === 'permuted' ? prices.permuted : 1
-  const elements = size(source.buffers.find((b) => b.name === tensor)!.axes)
-  const index = (factor * prices.element * elements) / work
-  const slots = tile.extents.reduce((a, b) => a * b)
-  const slot = factor * prices.slot * (1 + prices.sharedLoad / slots)
   return { tile, name, covered, cost: covered * slot + index, limit: Math.max(0, 1 - index) / slot }
 }
 
