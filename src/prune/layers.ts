@@ -1,7 +1,7 @@
 /** Validates layers and the data read from them. */
 import { failWith } from '../ast/diagnostics/diagnostic.ts'
 import { expectArgument, isRecord, show } from '../ast/diagnostics/expect-argument.ts'
-import type { CoordTensor } from '../storage/tensor.ts'
+import { type CoordTensor, maskedPattern } from '../storage/tensor.ts'
 import type { KeptMasks, LayerShape, Layers, Mask } from './types.ts'
 
 export function countKept(mask: Uint8Array): number {
@@ -158,16 +158,10 @@ export function keptElements(
   const shape = { name, rows, cols }
   checkMask(mask, shape)
   if (weights !== null) checkLength('weights', weights, Float32Array, shape)
-  let n = countKept(mask)
-  const coords = [new Int32Array(n), new Int32Array(n)] as const
-  const values = weights && new Float32Array(n)
-  n = 0
-  for (let e = 0; e < mask.length; e++) {
-    if (mask[e] === 0) continue
-    coords[0][n] = Math.floor(e / cols)
-    coords[1][n] = e % cols
-    if (values) values[n] = weights![e]!
-    n++
-  }
-  return { kind: 'coords', shape: [rows, cols], coords, values, dtype: 'f32' }
+  const pattern = maskedPattern(mask, [rows, cols])
+  if (weights === null) return pattern
+  const [rowOf, columnOf] = pattern.coords as [Int32Array, Int32Array]
+  const values = new Float32Array(rowOf.length)
+  for (let e = 0; e < values.length; e++) values[e] = weights[rowOf[e]! * cols + columnOf[e]!]!
+  return { ...pattern, values }
 }

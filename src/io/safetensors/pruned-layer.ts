@@ -4,7 +4,7 @@
  */
 import { failWith, SptError } from '../../ast/diagnostics/diagnostic.ts'
 import type { Dtype } from '../../ir/values/dtype.ts'
-import type { CoordTensor } from '../../storage/tensor.ts'
+import { type CoordTensor, maskedPattern, storedElements } from '../../storage/tensor.ts'
 import { type ByteSource, type Chunks, WHOLE } from '../byte-source.ts'
 import { valueArray } from '../element-arrays.ts'
 import { quoteName, readJson } from '../json-reader.ts'
@@ -58,14 +58,7 @@ export async function readPrunedLayer(
       `says that ${quoteName(layer)} is ${reported.rows} × ${reported.cols}, and it is ${rows} × ${cols} in ${weights.name}`,
     )
   const kept = checkMask(await readMask(masks, weights, layer), `${masks.name}#${layer}`)
-  if (tiles)
-    return {
-      kind: 'coords',
-      shape: [rows, cols],
-      coords: coordinatesOf(kept, cols),
-      values: null,
-      dtype: 'f32',
-    }
+  if (tiles) return maskedPattern(kept, [rows, cols])
   const rest = await orNull(beside(PRUNED.rest))
   if (rest) {
     const otherMask = checkMask(
@@ -74,8 +67,8 @@ export async function readPrunedLayer(
     )
     for (let e = 0; e < kept.length; e++) kept[e]! |= otherMask[e]!
   }
-  const coords = coordinatesOf(kept, cols)
-  const count = coords[0].length
+  const pattern = maskedPattern(kept, [rows, cols])
+  const count = storedElements(pattern)
   if (reported?.kept !== undefined && reported.kept !== count)
     rejectReport(
       source.name,
@@ -85,8 +78,8 @@ export async function readPrunedLayer(
   const values = valueArray(tensor.dtype, count, `${source.name}#${layer}`)
   const [rowStride, columnStride] = transposed ? [1, rows] : [cols, 1]
   for (let e = 0; e < values.length; e++)
-    values[e] = tensor.values[coords[0]![e]! * rowStride + coords[1]![e]! * columnStride]!
-  return { kind: 'coords', shape: [rows, cols], coords, values, dtype: tensor.dtype }
+    values[e] = tensor.values[pattern.coords[0]![e]! * rowStride + pattern.coords[1]![e]! * columnStride]!
+  return { ...pattern, values, dtype: tensor.dtype }
 }
 
 interface ReportedLayer {
@@ -138,21 +131,6 @@ function checkMask(mask: Uint8Array, label: string): Uint8Array {
       expected: '1 for kept elements, 0 for pruned elements',
     })
   return mask
-}
-
-/** Rows and columns of the kept elements. */
-function coordinatesOf(kept: Uint8Array, cols: number): [Int32Array, Int32Array] {
-  let n = 0
-  for (let e = 0; e < kept.length; e++) n += kept[e]!
-  const rows = new Int32Array(n)
-  const columns = new Int32Array(n)
-  n = 0
-  for (let e = 0; e < kept.length; e++)
-    if (kept[e] === 1) {
-      rows[n] = Math.floor(e / cols)
-      columns[n++] = e % cols
-    }
-  return [rows, columns]
 }
 
 const orNull = (source: Promise<ByteSource>): Promise<ByteSource | null> =>
