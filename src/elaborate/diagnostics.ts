@@ -53,9 +53,9 @@ export function throwErrors<T>(work: () => T): T {
   throw new SptError(order.slice(0, MAX_ERRORS))
 }
 
-/** Reports an error about a place in the text. Returns null, the poisoned result. */
-export const report = (code: string, span: Span, problem: Problem): null =>
-  reportAll({ code, span, ...problem })
+/** Reports an error about a place in the text, if the place is known. Returns null, the poisoned result. */
+export const report = (code: string, span: Span | undefined, problem: Problem): null =>
+  reportAll({ code, ...(span && { span }), ...problem })
 
 export function reportAll(...diagnostics: readonly Diagnostic[]): null {
   currentErrors().push(...diagnostics)

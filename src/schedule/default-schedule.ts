@@ -7,7 +7,7 @@
 import { rolesIn } from '../analysis/loops/segmented-loops.ts'
 import { resultOrError, SptError } from '../ast/diagnostics/diagnostic.ts'
 import { builderDefaults } from '../ir/coordinates/runtime-lists.ts'
-import { loopsOf } from '../ir/statements/definitions.ts'
+import { loopsOf, perfectNest } from '../ir/statements/definitions.ts'
 import type { For, Kernel2 } from '../ir/statements/loops.ts'
 import { reductionsOf } from '../ir/statements/reductions.ts'
 import { isInt } from '../ir/values/dtype.ts'
@@ -63,7 +63,7 @@ export function alone(state: ScheduleState): ScheduleState {
  */
 function separated(state: ScheduleState, nest: string): ScheduleState {
   const top = topOf(state, nest)
-  const chain = top?.reduce ? chainOf(top) : []
+  const chain = top?.reduce ? perfectNest(top) : []
   const several = (chain.at(-1)?.body.length ?? 0) > 1
   if (!several || combined(state, top!)) return state
   const known = new Set(freeNests(state.kernel))
@@ -133,13 +133,8 @@ function combined(state: ScheduleState, top: For): ScheduleState | undefined {
   return buffer === undefined ? undefined : attempt(state, [{ kind: 'combine', buffer, nest: top.nest }])
 }
 
-function chainOf(top: For): readonly For[] {
-  const only = top.body.length === 1 ? top.body[0] : undefined
-  return [top, ...(only?.kind === 'for' ? chainOf(only) : [])]
-}
-
 function candidates(top: For, kernel: Kernel2): readonly (readonly LoopStep[])[] {
-  const chain = chainOf(top)
+  const chain = perfectNest(top)
   const canBind = (l: For): boolean => l.mode.kind === 'serial' && overParams({ kernel }, l.extent)
   const spatial = chain.filter((l) => !l.reduce && canBind(l))
   const column = spatial.findLast((l) => l !== top)

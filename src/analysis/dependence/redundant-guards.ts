@@ -17,7 +17,7 @@ import {
 import { coordinateName } from '../../ir/instructions/instr.ts'
 import { memoize } from '../../ir/memoize.ts'
 import { accessesOf } from '../../ir/statements/accesses.ts'
-import { allocations, type LoopLocation } from '../../ir/statements/definitions.ts'
+import { allocations, type LoopLocation, perfectNest } from '../../ir/statements/definitions.ts'
 import type { Buffer, For, Kernel2, Reduce, Stmt, Store } from '../../ir/statements/loops.ts'
 import { dropSingleIterations } from '../../ir/statements/reductions.ts'
 import { type Body, replaceStmt, stmt, walkStmts } from '../../ir/statements/tree.ts'
@@ -144,14 +144,9 @@ const withoutRedundantGuards = memoize((s: Stmt): Body => eliminateRedundantGuar
  */
 export function withoutUnreadGuards(kernel: Kernel2, { path, loop }: LoopLocation): Body {
   const { body } = kernel
-  const loops: For[] = []
-  let inner: Stmt | undefined = loop
-  while (inner?.kind === 'for') {
-    loops.push(inner)
-    inner = inner.body.length === 1 ? inner.body[0] : undefined
-  }
-  if (inner?.kind !== 'store' || loops.every((l) => l.guards.length === 0)) return body
-  const s = inner
+  const loops = perfectNest(loop)
+  const [s, another] = loops.at(-1)!.body
+  if (s?.kind !== 'store' || another || loops.every((l) => l.guards.length === 0)) return body
   const [local, facts] = [allocations(body), factsInside([...path, ...loops], kernel)]
   if (!accessesOf([s]).every((a) => isWithin(a.index, local.get(a.buffer)?.shape ?? [], facts))) return body
   const needed = (l: For): readonly Expr[] =>

@@ -5,6 +5,7 @@
 import { levelProperties } from '../../ast/nodes/axis-kinds.ts'
 import type * as Ast from '../../ast/nodes/nodes.ts'
 import {
+  chainTo,
   hasWidth,
   isDense,
   isNonunique,
@@ -19,7 +20,7 @@ import type { CoordinateList } from '../../ir/coordinates/derived-names.ts'
 import type { Expr } from '../../ir/expressions/expr.ts'
 import { freeVars, substitute } from '../../ir/expressions/expr-tree.ts'
 import { report } from '../diagnostics.ts'
-import { chainOf, type Declared, storedAxis } from '../kernels/kernel-names.ts'
+import { type Declared, storedAxis } from '../kernels/kernel-names.ts'
 import type { CoordinateMap } from './coordinate-maps.ts'
 import type { Head, ListName } from './format-place.ts'
 
@@ -72,8 +73,8 @@ function checkList(decl: Ast.AxisDecl, b: Ast.Description, head: Head, d: Declar
     })
   const axis = storedAxis(d, name)
   if (!axis || !hasWidth(axis)) return null
-  const above = chainOf(d, axis)
-  const several = above.find((x) => isNonunique(d.axes.get(x)!))
+  const above = chainTo(d.axes, axis.name)
+  const several = above.find((x) => d.axes.has(x) && isNonunique(d.axes.get(x)!))
   if (several !== undefined)
     return report('check/list-nonunique', decl.span, {
       message:
@@ -117,7 +118,7 @@ function checkList(decl: Ast.AxisDecl, b: Ast.Description, head: Head, d: Declar
 export const listNames = (b: Ast.Description, d: Declared): readonly ListName[] =>
   b.axes.flatMap((a) => {
     const axis = a.list ? storedAxis(d, a.name.name) : null
-    return axis ? [{ name: axis.name, under: chainOf(d, axis).slice(0, -1) }] : []
+    return axis ? [{ name: axis.name, under: chainTo(d.axes, axis.name).slice(0, -1) }] : []
   })
 
 /**

@@ -3,7 +3,7 @@ import { type Diagnostic, failWith, invariant } from '../../ast/diagnostics/diag
 import { levelProperties } from '../../ast/nodes/axis-kinds.ts'
 import type * as Ast from '../../ast/nodes/nodes.ts'
 import { quantity } from '../../ast/parse/checks.ts'
-import { isDense, isPadded, isStored, type StoredAxis } from '../../ir/coordinates/axis.ts'
+import { chainTo, isDense, isPadded, isStored, type StoredAxis } from '../../ir/coordinates/axis.ts'
 import type { Expr } from '../../ir/expressions/expr.ts'
 import type { AnyFormat, Format, FormatFamily, OrderedFormat, Sort } from '../../ir/formats/format.ts'
 import { sourceOf } from '../../ir/formats/queries.ts'
@@ -11,7 +11,7 @@ import { getOrAdd } from '../../ir/memoize.ts'
 import { collectErrors, errorCount, report, reportAll, throwErrors } from '../diagnostics.ts'
 import { condition } from '../expressions/expressions.ts'
 import { declareAxes } from '../kernels/axes.ts'
-import { chainOf, type Declared, declare, nothingDeclared } from '../kernels/kernel-names.ts'
+import { type Declared, declare, nothingDeclared } from '../kernels/kernel-names.ts'
 import { elaborateRules } from './compositions.ts'
 import { coordinatesOf, coordMap } from './coordinate-maps.ts'
 import { BEYOND, MAX_COPIES } from './dimension-list-names.ts'
@@ -194,13 +194,11 @@ function declareFormatAxes(b: Ast.Description, head: Head, place: FormatScope, d
         expected: 'dense and sparse axes',
       })
   for (const a of d.axes.values()) {
-    const above = isStored(a) && !isDense(a) ? chainOf(d, a).slice(0, -1) : []
+    const above = isStored(a) && !isDense(a) ? chainTo(d.axes, a.name).slice(0, -1) : []
     const padded = above.find((name) => isPadded(d.axes.get(name)!))
     if (padded !== undefined)
-      reportAll({
-        code: 'check/under-padding',
+      report('check/under-padding', a.span, {
         message: `axis ${a.name} is stored under ${padded}, whose padding is visited, and is not dense`,
-        ...(a.span && { span: a.span }),
         expected: `dense_fixed axes under ${padded}`,
         hint: `without \`padded with\`, elements below the padding of ${padded} are skipped`,
       })

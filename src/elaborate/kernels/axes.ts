@@ -3,6 +3,7 @@ import { levelProperties, operandsOf } from '../../ast/nodes/axis-kinds.ts'
 import type * as Ast from '../../ast/nodes/nodes.ts'
 import type { Axis, PaddedAxis, StoredAxis } from '../../ir/coordinates/axis.ts'
 import {
+  chainTo,
   FIELD_WIDTHS,
   hasIndices,
   hasIndptr,
@@ -18,10 +19,10 @@ import {
 import { type Expr, int, variable } from '../../ir/expressions/expr.ts'
 import { sameExpr } from '../../ir/expressions/structural-equality.ts'
 import { type Dtype, isWord } from '../../ir/values/dtype.ts'
-import { report, reportAll } from '../diagnostics.ts'
+import { report } from '../diagnostics.ts'
 import { type Names, settled } from '../expressions/expressions.ts'
 import { asIndex, plain, type Typed } from '../expressions/type-conversion.ts'
-import { chainOf, type Declared, declare, storedAxis, tooLong, unknownAxis } from './kernel-names.ts'
+import { type Declared, declare, storedAxis, tooLong, unknownAxis } from './kernel-names.ts'
 
 export function declareParams(d: Declared, params: readonly Ast.Param[]): void {
   for (const p of params) {
@@ -204,7 +205,7 @@ function fused(
   for (const [k, m] of (members as StoredAxis[]).entries()) {
     const above = k === 0 ? null : members[k - 1]!.name
     if (parentOf(m) === above) continue
-    const chain = chainOf(d, m)
+    const chain = chainTo(d.axes, m.name)
     return report('check/fused-chain', def.members[k]!.span, {
       message:
         k === 0
@@ -247,35 +248,22 @@ function attached(
   return { ...base, kind: 'attached', base: of.name, parent: parent.name }
 }
 
-/** Reports invalid widths of packed coordinates in a kernel; widths in a format are constant only with arguments. */
-export function checkPackings(d: Declared): void {
-  for (const a of d.axes.values()) {
-    if (!hasIndices(a) || !isInvalidPacking(a)) continue
-    const { packed } = a
-    const span = packed?.span ?? a.span
-    reportAll({
-      code: 'check/packed',
-      message: `the coordinates of ${a.name} are packed into ${packed?.kind === 'const' ? `${packed.value} bits` : 'fields of no constant size'}`,
-      ...(span && { span }),
-      expected: FIELD_WIDTHS,
-    })
-  }
-}
-
 /**
- * Reports extents that are not constants although the kind of the axis requires it; in a format, extents are constant
- * only after arguments are given.
+ * Reports extents and widths of packed coordinates that must be constants, and are not, or are too large. In a format,
+ * they are constant only after arguments are given.
  */
-export function checkConstantExtents(d: Declared): void {
+export function checkConstants(d: Declared): void {
   for (const a of d.axes.values()) {
-    if (!isStored(a) || !isInvalidExtent(a)) continue
-    const span = a.extent.span ?? a.span
-    reportAll({
-      code: 'check/bitmap-extent',
-      message: `the ${a.kind} ${a.name} has ${a.extent.kind === 'const' ? `${a.extent.value} bits` : 'an extent that is not a constant'}`,
-      ...(span && { span }),
-      expected: `a constant up to ${maxExtentOf(a)}`,
-      hint: 'use sparse_variable',
-    })
+    if (isStored(a) && isInvalidExtent(a))
+      report('check/bitmap-extent', a.extent.span ?? a.span, {
+        message: `the ${a.kind} ${a.name} has ${a.extent.kind === 'const' ? `${a.extent.value} bits` : 'an extent that is not a constant'}`,
+        expected: `a constant up to ${maxExtentOf(a)}`,
+        hint: 'use sparse_variable',
+      })
+    if (hasIndices(a) && isInvalidPacking(a))
+      report('check/packed', a.packed?.span ?? a.span, {
+        message: `the coordinates of ${a.name} are packed into ${a.packed?.kind === 'const' ? `${a.packed.value} bits` : 'fields of no constant size'}`,
+        expected: FIELD_WIDTHS,
+      })
   }
 }

@@ -2,6 +2,7 @@
  * Inline expansion of calls of kernels: the members of the callee replace a call, over the caller's axes and buffers.
  * `repeat` copies members, and rounds become members between edges. Later stages receive a kernel without calls.
  */
+
 import { type Span, spanInCall } from '../../ast/diagnostics/span.ts'
 import { callInCall, type ExpandedCall } from '../../ast/nodes/expanded-calls.ts'
 import type * as Ast from '../../ast/nodes/nodes.ts'
@@ -14,6 +15,7 @@ import { BufferVersions } from './buffer-versions.ts'
 import { type Arguments, argumentsOf, checkUpdates } from './call-arguments.ts'
 import { Unification } from './call-unification.ts'
 import { type CalleeNames, calleeNames, Renaming } from './callee-members.ts'
+import { inputWritten, unknownBuffer } from './kernel-names.ts'
 import { type Copy, countOf, DeclaredNames, inCopy, KERNEL } from './repeated-members.ts'
 import { partsOfRounds, rejectNested } from './rounds.ts'
 
@@ -231,7 +233,7 @@ class Expansion {
     const passed = new Map<string, string>()
     for (const { own, at } of inputs) {
       const other = this.#latest(at.name)
-      if (!other) this.#unknownBuffer(at)
+      if (!other) unknownBuffer(at, this.#buffers)
       else if (own.role.name === 'inout' && other.role.name === 'in')
         report('check/call', at.span, {
           message: `${at.name} is an input, and kernel ${callee.name.name} updates ${own.name.name}`,
@@ -280,14 +282,6 @@ class Expansion {
     return { kind: 'name', name: outputs?.[0]?.name.name ?? '', span: e.span }
   }
 
-  #unknownBuffer(at: Ast.Ident): null {
-    const candidates = [...this.#buffers.keys()]
-    return report('check/unknown-buffer', at.span, {
-      message: `there is no buffer ${at.name}`,
-      lookup: { name: at.name, candidates },
-    })
-  }
-
   /** The buffer that an output is written to: a declared buffer, or the name of a new buffer. Null after a reported error. */
   #target(at: Ast.Ident, own: Ast.BufferDecl, inputs: readonly string[]): Ast.BufferDecl | string | null {
     const declared = this.#buffers.get(at.name)
@@ -299,12 +293,7 @@ class Expansion {
         })
       return at.name
     }
-    if (declared.role.name === 'in')
-      return report('check/input-written', at.span, {
-        message: `${at.name} is an input and cannot be written`,
-        labels: [{ span: declared.span, text: 'declared here' }],
-        hint: `give ${at.name} the role \`inout\`, or write another buffer`,
-      })
+    if (declared.role.name === 'in') return inputWritten(at, declared.span)
     if (!this.#versions.hasValue(at.name) && !inputs.includes(at.name)) return declared
     // An assignment gives the buffer a new value: earlier values stay where earlier statements read them.
     const name = this.#versions.add(at.name, (version) => this.#unused(version))

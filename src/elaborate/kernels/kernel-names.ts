@@ -6,7 +6,7 @@ import { linear, minus } from '../../analysis/integers/linear.ts'
 import type { Span } from '../../ast/diagnostics/diagnostic.ts'
 import type * as Ast from '../../ast/nodes/nodes.ts'
 import type { Axis, StoredAxis } from '../../ir/coordinates/axis.ts'
-import { isAttached, isDense, isFused, isStored, ownedNames, parentOf } from '../../ir/coordinates/axis.ts'
+import { isAttached, isDense, isFused, isStored, ownedNames } from '../../ir/coordinates/axis.ts'
 import type { Buffer1, Param } from '../../ir/coordinates/stage1.ts'
 import type { Expr } from '../../ir/expressions/expr.ts'
 import { sameExpr } from '../../ir/expressions/structural-equality.ts'
@@ -53,6 +53,21 @@ export function unknownAxis(d: Declared, { name, span }: Ast.Ident): null {
       : `declare \`axis NAME = dense_fixed(${name})\`, and write NAME`,
   })
 }
+
+/** Reports a name where a buffer is required. */
+export const unknownBuffer = ({ name, span }: Ast.Ident, buffers: ReadonlyMap<string, unknown>): null =>
+  report('check/unknown-buffer', span, {
+    message: `there is no buffer ${name}`,
+    lookup: { name, candidates: [...buffers.keys()] },
+  })
+
+/** Reports a write to an input that is declared at `place`. */
+export const inputWritten = ({ name, span }: Ast.Ident, place: Span | undefined): null =>
+  report('check/input-written', span, {
+    message: `${name} is an input and cannot be written`,
+    ...(place && { labels: [{ span: place, text: 'declared here' }] }),
+    hint: `give ${name} the role \`inout\`, or write another buffer`,
+  })
 
 /** Declares a name. Returns false, and reports an error, if it is declared already. */
 export function declare(d: Declared, name: Ast.Ident, what: string): boolean {
@@ -101,13 +116,6 @@ function coordinateAxis(d: Declared, a: Axis): StoredAxis | null {
 /** The extent of the coordinates of an axis; null for a fused axis. */
 export function extentOf(d: Declared, a: Axis): Expr | null {
   return coordinateAxis(d, a)?.extent ?? null
-}
-
-/** The names from the root to the axis. */
-export function chainOf(d: Declared, a: StoredAxis): readonly string[] {
-  const parent = parentOf(a)
-  const up = parent === null ? null : storedAxis(d, parent)
-  return up ? [...chainOf(d, up), a.name] : [a.name]
 }
 
 // Extents that are provably different, which make an index an error.

@@ -5,7 +5,7 @@ import { checkKinds } from '../../analysis/dependence/iterator-kinds.ts'
 import type { Diagnostic, Problem, Span } from '../../ast/diagnostics/diagnostic.ts'
 import type * as Ast from '../../ast/nodes/nodes.ts'
 import { literalValue } from '../../ast/nodes/nodes.ts'
-import { isDenseRoot, isStored, parentOf } from '../../ir/coordinates/axis.ts'
+import { chainTo, isDenseRoot, isStored, parentOf } from '../../ir/coordinates/axis.ts'
 import type { Kernel1, Stmt1 } from '../../ir/coordinates/stage1.ts'
 import { constant } from '../../ir/expressions/expr.ts'
 import { computeType, DTYPE_BYTES, type Dtype, isFloat, isInt } from '../../ir/values/dtype.ts'
@@ -13,15 +13,15 @@ import type { Monoid } from '../../ir/values/monoid.ts'
 import { builtinMonoid, isBuiltinReducer, isSelection } from '../../ir/values/monoid.ts'
 import { errorCount, report, reportAll } from '../diagnostics.ts'
 import { coerce } from '../expressions/type-conversion.ts'
-import { checkConstantExtents, checkPackings, declareAxes, declareParams, sizeNames } from './axes.ts'
+import { checkConstants, declareAxes, declareParams, sizeNames } from './axes.ts'
 import {
-  chainOf,
   checkOwnedNames,
   type Declared,
   declare,
   nothingDeclared,
   Scope,
   unknownAxis,
+  unknownBuffer,
 } from './kernel-names.ts'
 import { checkRounds, edgeOf, isFilledBefore, withCarried } from './rounds-edges.ts'
 import { elaborateIteration } from './statements.ts'
@@ -42,8 +42,7 @@ export function elaborateKernel(
   const sizes = new Set([...d.params.values()].filter((p) => p.kind === 'size').map((p) => p.name))
   const axes = k.members.filter(isAxis)
   declareAxes(d, axes, sizeNames(sizes, 'the sizes of the kernel'))
-  checkConstantExtents(d)
-  checkPackings(d)
+  checkConstants(d)
   for (const { claims, name } of axes)
     for (const claim of claims)
       report('check/claim', claim.span, {
@@ -177,7 +176,7 @@ function axesOf(d: Declared, b: Ast.BufferDecl): readonly string[] | null {
         error('check/axis-order', id.span, {
           message: `axis ${a.name} of buffer ${b.name.name} comes before the parent ${parent}`,
           labels,
-          hint: `${b.name.name}: ${b.type.name}[${chainOf(d, a).join(', ')}], or an own axis of the same size, such as \`axis ${a.name}d = dense_fixed(n)\`, for a dense tensor`,
+          hint: `${b.name.name}: ${b.type.name}[${chainTo(d.axes, a.name).join(', ')}], or an own axis of the same size, such as \`axis ${a.name}d = dense_fixed(n)\`, for a dense tensor`,
         })
       const sibling = parent === null ? undefined : seen.find((s) => parentOf(d.axes.get(s)!) === parent)
       if (sibling)
@@ -254,10 +253,7 @@ function checkGathered(d: Declared, decls: readonly Ast.AxisDecl[]): void {
     const list = d.buffers.get(def.buffer.name)
     if (!list) {
       d.broken.add(name.name)
-      report('check/unknown-buffer', def.buffer.span, {
-        message: `there is no buffer ${def.buffer.name}`,
-        lookup: { name: def.buffer.name, candidates: [...d.buffers.keys()] },
-      })
+      unknownBuffer(def.buffer, d.buffers)
       continue
     }
     const axis = list.axes.length === 1 ? d.axes.get(list.axes[0]!) : undefined

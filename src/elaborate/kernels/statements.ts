@@ -18,7 +18,15 @@ import { report } from '../diagnostics.ts'
 import { condition, elaborateExpr, settled } from '../expressions/expressions.ts'
 import { coerce } from '../expressions/type-conversion.ts'
 import { accessOf, bodyNames } from './kernel-accesses.ts'
-import { type Declared, declare, Scope, type Seen, standsOn, unknownAxis } from './kernel-names.ts'
+import {
+  type Declared,
+  declare,
+  inputWritten,
+  Scope,
+  type Seen,
+  standsOn,
+  unknownAxis,
+} from './kernel-names.ts'
 
 function elaborateBody(d: Declared, body: readonly Ast.Stmt[], outer: Scope): readonly Stmt1[] {
   const out: Stmt1[] = []
@@ -186,13 +194,7 @@ function openIter(d: Declared, it: Ast.Iter, scope: Scope): readonly Seen[] | nu
 function target(d: Declared, scope: Scope, e: Ast.Access): Load | null {
   const l = accessOf(d, scope, e)
   const buffer = l && d.buffers.get(l.buffer)
-  if (buffer?.role === 'in')
-    return report('check/input-written', e.span, {
-      message: `${buffer.name} is an input and cannot be written`,
-      ...(buffer.span && { labels: [{ span: buffer.span, text: 'declared here' }] }),
-      hint: `give ${buffer.name} the role \`inout\`, or write another buffer`,
-    })
-  return l
+  return buffer?.role === 'in' ? inputWritten({ name: buffer.name, span: e.span }, buffer.span) : l
 }
 
 /** A value in the type of a target: the storage type, or with `wide` the type in which it accumulates. */

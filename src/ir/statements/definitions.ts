@@ -83,6 +83,12 @@ export const definitionsIn = (s: Stmt): DefinitionsInside =>
 
 const definitionsInside = memoize((s: Stmt): Definitions => new Definitions(s))
 
+/** The perfectly nested loops from a loop on, outermost first. */
+export function perfectNest(top: For): readonly For[] {
+  const only = top.body.length === 1 ? top.body[0] : undefined
+  return only?.kind === 'for' ? [top, ...perfectNest(only)] : [top]
+}
+
 /** All loops, outer before inner. */
 export const loopsOf = (body: Body): readonly For[] =>
   body.length === 1 ? definitionsIn(body[0]!).loops : body.flatMap((s) => definitionsIn(s).loops)

@@ -8,7 +8,7 @@ import { mentions } from '../../../ir/expressions/expr-tree.ts'
 import { sameExpr } from '../../../ir/expressions/structural-equality.ts'
 import { printExpr } from '../../../ir/print/print-stage2.ts'
 import { accessesOf, type BufferAccess } from '../../../ir/statements/accesses.ts'
-import { allocations, type LoopLocation } from '../../../ir/statements/definitions.ts'
+import { allocations, type LoopLocation, perfectNest } from '../../../ir/statements/definitions.ts'
 import type { Buffer, For, Reduce, Stmt } from '../../../ir/statements/loops.ts'
 import { initsOf } from '../../../ir/statements/reductions.ts'
 import { type Body, walkStmts } from '../../../ir/statements/tree.ts'
@@ -134,13 +134,9 @@ export function checkUnseen(cx: Context, producer: For, loop: For, produced: Rea
 
 /** Returns the perfectly nested serial loops from `top` on; without `combining`, up to the first reduction loop. */
 export function perfectChain(top: For, combining = false): readonly For[] {
-  const out: For[] = []
-  for (let s: Stmt | undefined = top; s?.kind === 'for' && s.mode.kind === 'serial'; ) {
-    if (s.reduce && !combining) break
-    out.push(s)
-    s = s.body.length === 1 ? s.body[0] : undefined
-  }
-  return out
+  const loops = perfectNest(top)
+  const end = loops.findIndex((l) => l.mode.kind !== 'serial' || (l.reduce && !combining))
+  return end < 0 ? loops : loops.slice(0, end)
 }
 
 /**

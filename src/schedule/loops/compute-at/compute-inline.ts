@@ -17,7 +17,7 @@ import { gone, primitive } from '../../primitive.ts'
 import type { Context } from '../../state/context.ts'
 import * as arg from '../../steps/arguments.ts'
 import { type TopNest, topNest } from '../nests/top-nests.ts'
-import { checkOutput, checkUnseen } from './compute-at-checks.ts'
+import { checkOutput, checkUnseen, perfectChain } from './compute-at-checks.ts'
 import { type IndexMatch, matchIndices } from './epilogue-index-matching.ts'
 
 /**
@@ -71,14 +71,11 @@ interface Elementwise {
 
 /** The loops and the only statement of the loop nest. Throws `schedule/not-elementwise`. */
 function elementwise(cx: Context, { name, top }: TopNest): Elementwise {
-  const chain: For[] = []
-  let s: Stmt | undefined = top
-  while (s?.kind === 'for' && !s.reduce && s.mode.kind === 'serial' && s.guards.length === 0) {
-    chain.push(s)
-    s = s.body.length === 1 ? s.body[0] : undefined
-  }
+  const chain = perfectChain(top)
+  const [s, another] = chain.at(-1)?.body ?? []
   const store = s?.kind === 'reduce' ? singleTerm(s) : s
-  if (s && store?.kind === 'store' && !buffersRead(store.value).has(store.buffer))
+  const isPlain = !another && chain.every((l) => l.guards.length === 0)
+  if (s && isPlain && store?.kind === 'store' && !buffersRead(store.value).has(store.buffer))
     return { chain, store, stmt: s }
   return cx.refuse('schedule/not-elementwise', [top], {
     message: `${name} is more than one assignment of an element in serial loops without conditions`,

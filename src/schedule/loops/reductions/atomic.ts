@@ -1,6 +1,7 @@
 /** Atomic updates: reductions by read-modify-write instructions or compare-and-swap (`atomic`). */
 
-import { rewriteStmts, stmt, walkStmts } from '../../../ir/statements/tree.ts'
+import { reductionsOf } from '../../../ir/statements/reductions.ts'
+import { rewriteStmts, stmt } from '../../../ir/statements/tree.ts'
 import { isBuiltinReducer } from '../../../ir/values/monoid.ts'
 import { rowSums } from '../../examples.ts'
 import { refuseNoReduction } from '../../legality/checks.ts'
@@ -24,18 +25,17 @@ export const atomic = primitive({
         message: `${buffer.name} is in registers, which no other thread can access`,
         expected: 'a buffer in global or shared memory',
       })
-    let reductions = 0
-    walkStmts(cx.kernel.body, (s) => {
-      if (s.kind !== 'reduce' || !s.targets.some((t) => t.buffer === buffer.name)) return
-      reductions++
-      if (s.targets.length > 1 || !isBuiltinReducer(s.reducer.name))
-        cx.refuse('schedule/no-atomics', [], {
-          message: `${s.reducer.name} combines ${s.targets.length > 1 ? 'several elements' : 'by a declared monoid'}, which no atomic does`,
-          expected: 'a reduction by + * min max and or',
-          hint: 'rfactor the loop: a second loop nest combines the partial results',
-        })
-    })
-    if (reductions === 0) refuseNoReduction(cx, buffer.name)
+    const reductions = reductionsOf(cx.kernel.body)
+      .map((r) => r.reduce)
+      .filter((r) => r.targets.some((t) => t.buffer === buffer.name))
+    const other = reductions.find((r) => r.targets.length > 1 || !isBuiltinReducer(r.reducer.name))
+    if (other)
+      cx.refuse('schedule/no-atomics', [], {
+        message: `${other.reducer.name} combines ${other.targets.length > 1 ? 'several elements' : 'by a declared monoid'}, which no atomic does`,
+        expected: 'a reduction by + * min max and or',
+        hint: 'rfactor the loop: a second loop nest combines the partial results',
+      })
+    if (reductions.length === 0) refuseNoReduction(cx, buffer.name)
     return {
       body: rewriteStmts(cx.kernel.body, {
         stmt: (s) =>
