@@ -44,7 +44,8 @@ function planRunningSums(strand: Strand, d: Decisions, sizes: Sizes): Plan {
   const { contiguous, heads, sums } = splitLoops(loops)
   const outerLoop = heads.at(-1)?.var ?? strand.loops[strand.shared - 1]?.var
   const row = heads.at(-1)
-  if (contiguous && row?.role === 'scatter' && row.reduce && !contiguous.extentNeeds.has(row.var))
+  const isScatter = sums.length === 0 && heads.some((l) => l.role === 'scatter')
+  if (contiguous && row && isScatter && !contiguous.extentNeeds.has(row.var))
     return planScatter(strand, heads, contiguous, d, sizes)
   return contiguous && sums.length > 0
     ? planTiles({ strand, heads, sums, contiguous, outerLoop }, d, sizes)

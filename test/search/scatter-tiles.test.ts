@@ -2,7 +2,7 @@
 import { expect, test } from 'vitest'
 import { coords, dense, devices, load } from '../../src/node.ts'
 
-const TEXT = `kernel scatter(n: size, m: size, d: size) {
+const text = (kinds: string): string => `kernel scatter(n: size, m: size, d: size) {
   axis i = dense_fixed(n)
   axis j = sparse_variable(i, m)
   axis r = dense_fixed(m)
@@ -10,15 +10,20 @@ const TEXT = `kernel scatter(n: size, m: size, d: size) {
   buffer X: f32[i, j] in
   buffer D: f32[i, f] in
   buffer O: f32[r, f] out
-  iterate sum [i, j, f] as RRS { O[j, f] += X[i, j] * D[i, f] }
+  iterate sum [i, j, f] as ${kinds} { O[j, f] += X[i, j] * D[i, f] }
 }`
 
-test.each([3, 8, 21])(
+test.each([
+  [3, 'RRS'],
+  [8, 'RRS'],
+  [21, 'RRS'],
+  [8, 'RSS'],
+] as const)(
   'a tile of a row of %i elements stays in registers, and sums keep their order',
-  async (d) => {
+  async (d, kinds) => {
     const [n, m] = [5, 4]
     await using device = await devices.cpu()
-    const kernel = (await load(TEXT)).kernel('scatter')
+    const kernel = (await load(text(kinds))).kernel('scatter')
     const entries = Array.from({ length: 12 }, (_, k) => [k % n, (k * 7) % m] as const)
     const X = coords(
       [n, m],
