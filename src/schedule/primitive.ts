@@ -27,18 +27,6 @@ export interface Outcome {
   readonly apart?: readonly DisjointWrites[]
 }
 
-/**
- * An example for the documentation. A test executes it, and the page of the step shows the loops or iterations before
- * and after it.
- */
-export interface Example {
-  /** A program with one kernel. */
-  readonly program: string
-  /** Steps before those of the example. */
-  readonly given?: string
-  readonly steps: string
-}
-
 /** A step in text, in TypeScript and in JSON. `S` is the step as data, `A` the arguments of its method. */
 export interface Declared<S, A extends readonly unknown[]> extends StepSyntax {
   /** A call of the method, for messages about its arguments. */
@@ -58,7 +46,6 @@ export interface Applied<S, On, Result> {
   readonly apply: (on: On, step: S) => Result
   /** True if the step is about sizes only, so that steps on coordinates may follow. */
   readonly ofSizes?: true
-  readonly example: Example
 }
 
 /** A step as the compiler applies it. */

@@ -3,9 +3,9 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { parseProgram } from '../../src/api/programs/program.ts'
 import { printBody } from '../../src/ir/print/print-stage2.ts'
 import { COORD_STEPS } from '../../src/schedule/coordinates/steps.ts'
-import type { Example } from '../../src/schedule/primitive.ts'
 import { LOOP_STEPS } from '../../src/schedule/primitives.ts'
 import { standard } from '../support/packaged-formats.ts'
+import { COORD_EXAMPLES, type Example, LOOP_EXAMPLES } from '../support/step-examples.ts'
 
 const ROW_SUMS = `kernel k(m: size, n: size) {
   axis i = dense_fixed(m)
@@ -94,8 +94,8 @@ export function stepsOfGrammar(): readonly string[] {
 /** The examples by heading; `fuse` and `reorder` have one on coordinates as well. */
 export function examplesOfSteps(): ReadonlyMap<string, string> {
   const out = new Map<string, string>()
-  for (const { word, example } of Object.values(LOOP_STEPS)) out.set(word, loops(example))
-  for (const { word, example } of Object.values(COORD_STEPS))
+  for (const [word, example] of Object.entries(LOOP_EXAMPLES)) out.set(word, loops(example))
+  for (const [word, example] of Object.entries(COORD_EXAMPLES))
     out.set(out.has(word) ? `${word} on coordinates` : word, coordinates(example))
   for (const [word, example] of Object.entries(EXPANDED)) out.set(word, loops(example))
   return out

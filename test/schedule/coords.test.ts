@@ -12,10 +12,11 @@ import { runs } from '../support/cases.ts'
 import { standard } from '../support/packaged-formats.ts'
 import { ROW_SUMS } from '../support/product.ts'
 import { refusal } from '../support/refusal.ts'
+import { COORD_EXAMPLES } from '../support/step-examples.ts'
 import { nest, parts } from './parts-examples.ts'
 
 const EXAMPLES = {
-  ...Object.fromEntries(Object.values(COORD_STEPS).map(({ word, example }) => [word, example])),
+  ...COORD_EXAMPLES,
   'as in parts': parts,
   'as of a nest': nest,
 }
@@ -79,7 +80,7 @@ test.each([parts, nest])('%# turns the program into the printed kernel', ({ prog
   expect(apply(program, steps).show(1)).toBe(after),
 )
 
-const K = COORD_STEPS.reorder.example.program
+const K = COORD_EXAMPLES.reorder.program
 const refusals: readonly (readonly [string, string, string])[] = [
   ['a child before its parent', 'reorder (j, i)', 'schedule/parent-first'],
   ['an unknown iterator', 'reorder (i, q)', 'schedule/unknown-loop'],
@@ -135,7 +136,7 @@ test('an unknown format: the hint names the package file', () => {
 })
 
 describe('a row entered by a coordinate', () => {
-  const HOP = `${standard('csr', 'bsr', 'csc', 'dcsr', 'by_length')}${COORD_STEPS.attach.example.program}`
+  const HOP = `${standard('csr', 'bsr', 'csc', 'dcsr', 'by_length')}${COORD_EXAMPLES.attach.program}`
   const as = (steps: string): string => apply(HOP, `attach v to j\n${steps}`).show(1)
 
   test('belongs to each part of its tensor', () => {
@@ -188,7 +189,7 @@ describe('a row entered by a coordinate', () => {
       expect(code(value)).toBe('schedule/format-padding')
     expect(
       refusal(() =>
-        apply(standard('ell_at') + COORD_STEPS.attach.example.program, 'attach v to j\nH as ell_at(0)'),
+        apply(standard('ell_at') + COORD_EXAMPLES.attach.program, 'attach v to j\nH as ell_at(0)'),
       ).code,
     ).toBe('schedule/format-children')
   })
@@ -208,14 +209,14 @@ test('formats of untyped callers are checked', () => {
 })
 
 test('rejects a format whose padding would have an effect', () => {
-  const text = COORD_STEPS.as.example.program.replace('y[i] += A[i, j] * x[j]', 'y[i] max= A[i, j] * x[j]')
+  const text = COORD_EXAMPLES.as.program.replace('y[i] += A[i, j] * x[j]', 'y[i] max= A[i, j] * x[j]')
   expect(refusal(() => apply(text, 'A as blocks(2)')).code).toBe('schedule/format-padding')
   for (const [value, legal] of [
     ['A[i, j] * x[j] - 1', false],
     ['1 - A[i, j]', false],
     ['0 + A[i, j] * x[j] - 0', true],
   ] as const) {
-    const sum = () => apply(COORD_STEPS.as.example.program.replace('A[i, j] * x[j]', value), 'A as blocks(2)')
+    const sum = () => apply(COORD_EXAMPLES.as.program.replace('A[i, j] * x[j]', value), 'A as blocks(2)')
     if (legal) sum()
     else expect(refusal(sum).code).toBe('schedule/format-padding')
   }
@@ -268,7 +269,7 @@ kernel k(m: size, n: size) {
 })
 
 test('a format step after a step on loops is too late', () => {
-  expect(refusal(() => apply(COORD_STEPS.as.example.program, 'split i by 2\nA as blocks(2)')).code).toBe(
+  expect(refusal(() => apply(COORD_EXAMPLES.as.program, 'split i by 2\nA as blocks(2)')).code).toBe(
     'schedule/too-late',
   )
 })

@@ -91,23 +91,4 @@ export const attach = coordPrimitive({
   takes,
   given: (loop: string, to: string) => ({ loop, to }),
   apply: applyAttach,
-  example: {
-    program: `kernel k(m: size, n: size, q: size) {
-  axis i = dense_fixed(m)
-  axis j = sparse_variable(i, n)
-  axis p = dense_fixed(n)
-  axis v = sparse_variable(p, q)
-  axis u = dense_fixed(q)
-  buffer A: f32[i, j] in
-  buffer H: f32[p, v] in
-  buffer x: f32[u] in
-  buffer y: f32[i] out
-  iterate hop [i, j, p, v] as SRRR {
-    if (p == j) {
-      y[i] += A[i, j] * H[p, v] * x[v]
-    }
-  }
-}`,
-    steps: 'attach v to j',
-  },
 })

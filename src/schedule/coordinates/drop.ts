@@ -31,21 +31,4 @@ export const drop = coordPrimitive({
   takes,
   given: (nest: string) => ({ nest }),
   apply: applyDrop,
-  example: {
-    program: `kernel k(m: size, n: size) {
-  axis i = dense_fixed(m)
-  axis j = dense_fixed(n)
-  buffer A: f32[i, j] in
-  buffer B: f32[i, j] in
-  buffer E: f32[i, j] local
-  buffer C: f32[i, j] out
-  iterate power [i, j] as SS {
-    E[i, j] = exp(0 * A[i, j])
-  }
-  iterate last [i, j] as SS {
-    C[i, j] = E[i, j] * B[i, j]
-  }
-}`,
-    steps: 'drop power',
-  },
 })

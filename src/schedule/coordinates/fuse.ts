@@ -113,20 +113,6 @@ export const fuse = coordPrimitive({
   takes,
   given: (loops: readonly LoopRef[], into?: string) => ({ loops: namesOf(loops), into }),
   apply: applyFuse,
-  example: {
-    program: `kernel k(m: size, n: size) {
-  axis i = dense_fixed(m)
-  axis j = sparse_variable(i, n)
-  axis jd = dense_fixed(n)
-  buffer A: f32[i, j] in
-  buffer x: f32[jd] in
-  buffer B: f32[i, j] out
-  iterate scale [r in i, j] as SS {
-    B[r, j] = A[r, j] * x[j]
-  }
-}`,
-    steps: 'fuse (r, j) -> e',
-  },
 })
 
 /** Returns the concatenated names, such as `ij`; joined by `_` if the concatenation is a keyword. */

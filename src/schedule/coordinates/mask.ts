@@ -70,23 +70,4 @@ export const mask = coordPrimitive({
   takes,
   given: (nest: string, buffer: string) => ({ nest, buffer }),
   apply: (kernel, step) => underMask(kernel, step).kernel,
-  example: {
-    program: `kernel k(m: size, n: size, d: size) {
-  axis i = dense_fixed(m)
-  axis j = dense_fixed(n)
-  axis p = dense_fixed(d)
-  buffer Q: f32[i, p] in
-  buffer K: f32[j, p] in
-  buffer M: f32[i, j] in
-  buffer S: f32[i, j] local
-  buffer P: f32[i, j] out
-  iterate score [i, j, p] as SSR {
-    S[i, j] += Q[i, p] * K[j, p]
-  }
-  iterate last [i, j] as SS {
-    P[i, j] = M[i, j] * S[i, j]
-  }
-}`,
-    steps: 'mask score by M',
-  },
 })

@@ -71,17 +71,4 @@ export const reorder = coordPrimitive({
   takes,
   given: (...loops: (LoopRef | readonly LoopRef[])[]) => ({ loops: namesOf(loops.flat()) }),
   apply: applyReorder,
-  example: {
-    program: `kernel k(m: size, n: size, d: size) {
-  axis i = dense_fixed(m)
-  axis j = sparse_variable(i, n)
-  axis f = dense_fixed(d)
-  buffer A: f32[i, j] in
-  buffer y: f32[i, f] out
-  iterate sum [i, j, f] as SRS {
-    y[i, f] += A[i, j]
-  }
-}`,
-    steps: 'reorder (f, j)',
-  },
 })

@@ -1,7 +1,7 @@
 /** Values of the parameters of schedules and spaces. */
 import { failWith } from '../../ast/diagnostics/diagnostic.ts'
 import { nameText } from '../../ast/diagnostics/expect-argument.ts'
-import { quantity } from '../../ast/parse/checks.ts'
+import { quantity } from '../../ast/print/quantity.ts'
 import type { Schedule } from '../../elaborate/index.ts'
 import { evaluate } from '../../ir/values/evaluate.ts'
 

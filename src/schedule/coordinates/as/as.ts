@@ -27,7 +27,6 @@ import type { Const } from '../../../ir/expressions/expr.ts'
 import { freeVars } from '../../../ir/expressions/expr-tree.ts'
 import type { AnyFormat, FormatInstance, Table } from '../../../ir/formats/format.ts'
 import { segmentsOf } from '../../../ir/formats/format-tables.ts'
-import { blocked } from '../../examples.ts'
 import { coordPrimitive } from '../../primitive.ts'
 import * as arg from '../../steps/arguments.ts'
 import { maskBuffers, maskedBody, settled, withMasks } from '../legality/masked-statements.ts'
@@ -276,5 +275,4 @@ export const as = coordPrimitive({
     args,
   }),
   apply: applyAs,
-  example: { ...blocked, steps: 'A as blocks(2)' },
 })

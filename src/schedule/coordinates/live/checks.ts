@@ -1,6 +1,6 @@
 /** Preconditions of `live`: a dense tensor that is not written after its first read, and a valid capacity. */
 import { failAs } from '../../../ast/diagnostics/diagnostic.ts'
-import { quantity } from '../../../ast/parse/checks.ts'
+import { quantity } from '../../../ast/print/quantity.ts'
 import { isDense, isDenseRoot, type StoredAxis } from '../../../ir/coordinates/axis.ts'
 import type { RuntimeLists } from '../../../ir/coordinates/runtime-lists.ts'
 import type { Buffer1, Kernel1, Stmt1 } from '../../../ir/coordinates/stage1.ts'

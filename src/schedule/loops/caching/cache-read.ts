@@ -11,7 +11,6 @@ import type { Buffer, For } from '../../../ir/statements/loops.ts'
 import { initsOf } from '../../../ir/statements/reductions.ts'
 import { alloc } from '../../../ir/statements/statement-builders.ts'
 import { stmt } from '../../../ir/statements/tree.ts'
-import { featureMajor } from '../../examples.ts'
 import { replaceLoads, usesOf } from '../../legality/buffer-uses.ts'
 import { checkOneNest } from '../../legality/checks.ts'
 import { checkStable, type Footprint, footprint } from '../../legality/footprint.ts'
@@ -139,7 +138,6 @@ export const cacheRead = primitive({
     )
     return { body: step.padded === undefined ? next : eliminateRedundantGuards(next) }
   },
-  example: { ...featureMajor, steps: 'cache_read A at j in register -> Ar' },
 })
 
 /** The length of ascending runs in the copy's last dimension; undefined if the copy does not keep the runs. */

@@ -12,7 +12,6 @@ import type { Buffer, For, Reduce, Stmt, Store } from '../../../ir/statements/lo
 import { retarget } from '../../../ir/statements/reductions.ts'
 import { alloc, store, when } from '../../../ir/statements/statement-builders.ts'
 import { type Body, replaceStmt, stmt } from '../../../ir/statements/tree.ts'
-import { featureMajor } from '../../examples.ts'
 import { replaceLoads, type Use, usesOf } from '../../legality/buffer-uses.ts'
 import { checkOneNest } from '../../legality/checks.ts'
 import {
@@ -153,7 +152,6 @@ export const cacheWrite = primitive({
       unused,
     }
   },
-  example: { ...featureMajor, steps: 'cache_write C at f in register -> Cr' },
 })
 
 /**

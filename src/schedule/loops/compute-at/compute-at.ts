@@ -8,7 +8,6 @@ import { writesOf } from '../../../ir/statements/accesses.ts'
 import { findLoop, type LoopLocation, loopsOf } from '../../../ir/statements/definitions.ts'
 import type { For, Stmt } from '../../../ir/statements/loops.ts'
 import { type Body, replaceStmt, stmt } from '../../../ir/statements/tree.ts'
-import { twoNests } from '../../examples.ts'
 import { checkOneNest } from '../../legality/checks.ts'
 import type { LoopRef } from '../../names/kernel-names.ts'
 import { type Gone, gone, primitive } from '../../primitive.ts'
@@ -93,7 +92,6 @@ export const computeAt = primitive({
       gone,
     }
   },
-  example: { ...twoNests, steps: 'compute_at produce at consume.i' },
 })
 
 function options(how: { readonly recompute?: boolean; readonly place?: arg.MemoryScope } | undefined) {

@@ -11,7 +11,6 @@ import type { For, Stmt } from '../../../ir/statements/loops.ts'
 import { isSingleIteration } from '../../../ir/statements/reductions.ts'
 import { store as toStore } from '../../../ir/statements/statement-builders.ts'
 import type { Reduce, Store } from '../../../ir/statements/store-and-reduce.ts'
-import { twoNests } from '../../examples.ts'
 import { replaceLoads } from '../../legality/buffer-uses.ts'
 import { gone, primitive } from '../../primitive.ts'
 import type { Context } from '../../state/context.ts'
@@ -53,7 +52,6 @@ export const computeInline = primitive({
       gone: chain.map((l) => gone(l, 'merged', consumersOf(l, reads, values))),
     }
   },
-  example: { ...twoNests, steps: 'compute_inline produce' },
 })
 
 function recomputing(how: { readonly recompute?: boolean } | undefined) {

@@ -11,7 +11,6 @@ import { isReadOnly } from '../../../ir/statements/accesses.ts'
 import { type LoopLocation, loopsOf, replaceLoop } from '../../../ir/statements/definitions.ts'
 import type { For, Reduce } from '../../../ir/statements/loops.ts'
 import { type Body, stmt } from '../../../ir/statements/tree.ts'
-import { rowSums } from '../../examples.ts'
 import { checkConstantExtent, checkOrderFree, checkSerial, overParams } from '../../legality/checks.ts'
 import type { LoopRef } from '../../names/kernel-names.ts'
 import { primitive } from '../../primitive.ts'
@@ -41,7 +40,6 @@ export const bind = primitive({
     }
     return { body: here.kernel.body }
   },
-  example: { ...rowSums, steps: 'bind i to block.x' },
 })
 
 function pairsOf(loops: Bindings): readonly (readonly [LoopRef, ThreadAxis])[] {

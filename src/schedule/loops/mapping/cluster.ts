@@ -4,7 +4,6 @@ import { Facts } from '../../../analysis/integers/facts.ts'
 import { printExpr } from '../../../ir/print/print-stage2.ts'
 import { replaceLoop } from '../../../ir/statements/definitions.ts'
 import { stmt } from '../../../ir/statements/tree.ts'
-import { rowBlocks } from '../../examples.ts'
 import { checkFactor } from '../../legality/checks.ts'
 import type { LoopRef } from '../../names/kernel-names.ts'
 import { primitive } from '../../primitive.ts'
@@ -44,5 +43,4 @@ export const cluster = primitive({
       body: replaceLoop(cx.kernel.body, loop.var, (l) => stmt({ ...l, mode: { ...mode, cluster: step.by } })),
     }
   },
-  example: { ...rowBlocks, steps: 'cluster i by 2' },
 })

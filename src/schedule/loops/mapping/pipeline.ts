@@ -4,7 +4,6 @@ import { copiesIn, pipelineSequence } from '../../../analysis/loops/pipeline-seq
 import { loopsOf, replaceLoop } from '../../../ir/statements/definitions.ts'
 import type { For } from '../../../ir/statements/loops.ts'
 import { stmt } from '../../../ir/statements/tree.ts'
-import { stagedRows } from '../../examples.ts'
 import { checkFactor, checkSerial } from '../../legality/checks.ts'
 import type { LoopRef } from '../../names/kernel-names.ts'
 import { primitive } from '../../primitive.ts'
@@ -41,7 +40,6 @@ export const pipeline = primitive({
     const mode = { kind: 'pipeline', stages: step.by, ...continued } as const
     return { body: replaceLoop(cx.kernel.body, loop.var, (l) => stmt({ ...l, mode })) }
   },
-  example: { ...stagedRows, steps: 'pipeline ko by 2' },
 })
 
 function checkCopies(cx: Context, loop: For): void {

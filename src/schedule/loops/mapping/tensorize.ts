@@ -13,7 +13,6 @@ import type { LoopLocation } from '../../../ir/statements/definitions.ts'
 import { allocations, findLoop, loopsOf, replaceLoop } from '../../../ir/statements/definitions.ts'
 import type { For, Kernel2 } from '../../../ir/statements/loops.ts'
 import { stmt } from '../../../ir/statements/tree.ts'
-import { doubling } from '../../examples.ts'
 import { checkSerial } from '../../legality/checks.ts'
 import type { LoopRef } from '../../names/kernel-names.ts'
 import { primitive } from '../../primitive.ts'
@@ -42,7 +41,6 @@ export const tensorize = primitive({
     const mode = { kind: 'instr', instr: step.instr } as const
     return { body: replaceLoop(body, found.loop.var, (l) => stmt({ ...l, mode })) }
   },
-  example: { ...doubling, steps: 'tensorize f with double4' },
 })
 
 /** Throws the mismatch of the loop nest and the instruction, `schedule/guarded` or `schedule/not-idle`. */

@@ -3,7 +3,6 @@
 import { expectValues, FLAG } from '../../../ast/diagnostics/value-kinds.ts'
 import { replaceLoop } from '../../../ir/statements/definitions.ts'
 import { stmt } from '../../../ir/statements/tree.ts'
-import { featureMajor } from '../../examples.ts'
 import { checkConstantExtent, checkFactor, checkSerial } from '../../legality/checks.ts'
 import type { LoopRef } from '../../names/kernel-names.ts'
 import { primitive } from '../../primitive.ts'
@@ -46,7 +45,6 @@ export const unroll = primitive({
     const mode = { kind: 'unroll', factor: step.by ?? null, ...predicated } as const
     return { body: replaceLoop(cx.kernel.body, loop.var, (l) => stmt({ ...l, mode })), unrolls: true }
   },
-  example: { ...featureMajor, steps: 'unroll j by 4' },
 })
 
 function isPredicated(more: { readonly predicated?: boolean } | undefined): true | undefined {

@@ -2,7 +2,6 @@
 
 import { loopsOf, replaceLoop } from '../../../ir/statements/definitions.ts'
 import { stmt } from '../../../ir/statements/tree.ts'
-import { fourWide } from '../../examples.ts'
 import { checkConstantExtent, checkNoReduction, checkOrderFree, checkSerial } from '../../legality/checks.ts'
 import type { LoopRef } from '../../names/kernel-names.ts'
 import { primitive } from '../../primitive.ts'
@@ -47,5 +46,4 @@ export const vectorize = primitive({
     const mode = lanes === 1 ? ({ kind: 'unroll', factor: null } as const) : ({ kind: 'vectorize' } as const)
     return { body: replaceLoop(cx.kernel.body, loop.var, (l) => stmt({ ...l, mode })) }
   },
-  example: { ...fourWide, steps: 'vectorize f' },
 })

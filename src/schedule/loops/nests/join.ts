@@ -10,7 +10,6 @@ import { findLoop } from '../../../ir/statements/definitions.ts'
 import type { For, Kernel2, Reduce, Stmt } from '../../../ir/statements/loops.ts'
 import { initsOf, reductionsOf } from '../../../ir/statements/reductions.ts'
 import { stmt } from '../../../ir/statements/tree.ts'
-import { twoNests } from '../../examples.ts'
 import { checkOneNest } from '../../legality/checks.ts'
 import { iterationsOf } from '../../legality/loop-dependence.ts'
 import type { LoopRef } from '../../names/kernel-names.ts'
@@ -62,7 +61,6 @@ export const join = primitive({
     const into = first.chain.map((l) => `${name}.${l.name}`)
     return { body, gone: members.flatMap((m) => m.chain.map((l, k) => gone(l, 'merged', [into[k]!]))) }
   },
-  example: { ...twoNests, steps: 'join (produce, consume) at produce.i' },
 })
 
 interface Member extends TopNest {

@@ -5,7 +5,6 @@ import { writesOf } from '../../../ir/statements/accesses.ts'
 import type { Fill, For, Reduce, Stmt } from '../../../ir/statements/loops.ts'
 import { fill } from '../../../ir/statements/statement-builders.ts'
 import { rewriteStmts, stmt } from '../../../ir/statements/tree.ts'
-import { boundNests } from '../../examples.ts'
 import { atOnce } from '../../legality/nest-dependence.ts'
 import { gone, primitive } from '../../primitive.ts'
 import type { Context } from '../../state/context.ts'
@@ -43,7 +42,6 @@ export const merge = primitive({
       gone: members.flatMap((m) => m.loops.map((l) => gone(l, 'merged', [`${name}.block`]))),
     }
   },
-  example: { ...boundNests, steps: 'merge (double, sum)' },
 })
 
 interface Member extends TopNest {

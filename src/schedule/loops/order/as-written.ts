@@ -1,6 +1,5 @@
 /** The schedule that leaves loops unchanged (`as_written`). */
 
-import { rowSums } from '../../examples.ts'
 import { primitive } from '../../primitive.ts'
 
 /**
@@ -13,5 +12,4 @@ export const asWritten = primitive({
   takes: [],
   given: () => ({}),
   apply: (cx) => ({ body: cx.kernel.body }),
-  example: { ...rowSums, steps: 'as_written' },
 })

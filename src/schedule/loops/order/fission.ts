@@ -1,7 +1,7 @@
 /** Loop fission (distribution): one loop over several statements becomes two (`fission`). */
 
 import { writtenIn } from '../../../analysis/dependence/loop-writes.ts'
-import { quantity } from '../../../ast/parse/checks.ts'
+import { quantity } from '../../../ast/print/quantity.ts'
 import { nestNames } from '../../../ir/expressions/bound-names.ts'
 import { variable } from '../../../ir/expressions/expr.ts'
 import { accessesOf } from '../../../ir/statements/accesses.ts'
@@ -9,7 +9,6 @@ import { substituteStmts } from '../../../ir/statements/bindings.ts'
 import { allocations, replaceLoop } from '../../../ir/statements/definitions.ts'
 import type { For, Stmt } from '../../../ir/statements/loops.ts'
 import { type Body, stmt } from '../../../ir/statements/tree.ts'
-import { twoPhases } from '../../examples.ts'
 import { checkSerial } from '../../legality/checks.ts'
 import type { LoopRef } from '../../names/kernel-names.ts'
 import { primitive } from '../../primitive.ts'
@@ -46,7 +45,6 @@ export const fission = primitive({
       ]),
     }
   },
-  example: { ...twoPhases, steps: 'fission i after produce' },
 })
 
 const nestOf = (body: Body): string | undefined => body.find((s): s is For => s.kind === 'for')?.nest

@@ -8,7 +8,6 @@ import type { For } from '../../../ir/statements/loops.ts'
 import { initLoops, initsOf } from '../../../ir/statements/reductions.ts'
 import { unflatten } from '../../../ir/statements/statement-builders.ts'
 import { stmt } from '../../../ir/statements/tree.ts'
-import { featureMajor } from '../../examples.ts'
 import { checkPerfectChain, checkRectangular, checkSerial } from '../../legality/checks.ts'
 import { mixedReduction } from '../../legality/loop-dependence.ts'
 import type { LoopRef } from '../../names/kernel-names.ts'
@@ -65,7 +64,6 @@ export const fuse = primitive({
       gone: chain.map((l) => gone(l, 'fused', [name])),
     }
   },
-  example: { ...featureMajor, steps: 'fuse (i, f) -> g' },
 })
 
 /** Renames the only loop of a `fuse`: a role of a schedule may have a single loop. */

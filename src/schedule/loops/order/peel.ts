@@ -9,7 +9,6 @@ import { allocations, loopsOf, replaceLoop } from '../../../ir/statements/defini
 import type { For } from '../../../ir/statements/loops.ts'
 import { initsOf } from '../../../ir/statements/reductions.ts'
 import { type Body, rewriteStmts, stmt } from '../../../ir/statements/tree.ts'
-import { rowSums } from '../../examples.ts'
 import { checkSerial } from '../../legality/checks.ts'
 import type { LoopRef } from '../../names/kernel-names.ts'
 import { primitive } from '../../primitive.ts'
@@ -35,7 +34,6 @@ export const peel = primitive({
     checkNoShares(cx, loop)
     return { body: replaceLoop(cx.kernel.body, loop.var, (l) => [firstOf(l), restOf(cx, l)]) }
   },
-  example: { ...rowSums, steps: 'peel j' },
 })
 
 const firstOf = (loop: For): For => stmt({ ...loop, extent: min(loop.extent, int(1)) })

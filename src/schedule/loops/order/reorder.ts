@@ -4,7 +4,6 @@ import { freeVars } from '../../../ir/expressions/expr-tree.ts'
 import { replaceLoop } from '../../../ir/statements/definitions.ts'
 import type { For, Stmt } from '../../../ir/statements/loops.ts'
 import { stmt } from '../../../ir/statements/tree.ts'
-import { rowProduct } from '../../examples.ts'
 import { checkOrderFree, checkPerfectChain, checkRectangular, checkSerial } from '../../legality/checks.ts'
 import { dependentAfterReorder } from '../../legality/loop-dependence.ts'
 import type { LoopRef } from '../../names/kernel-names.ts'
@@ -36,7 +35,6 @@ export const reorder = primitive({
       ),
     }
   },
-  example: { ...rowProduct, steps: 'reorder (f, j)' },
 })
 
 function reorderChain(cx: Context, chain: readonly For[], wanted: readonly For[]): readonly Stmt[] {

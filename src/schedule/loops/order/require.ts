@@ -7,7 +7,6 @@ import { type Expr, int } from '../../../ir/expressions/expr.ts'
 import { rewriteExpr } from '../../../ir/expressions/expr-tree.ts'
 import type { Fact } from '../../../ir/statements/loops.ts'
 import { type Body, rewriteStmts } from '../../../ir/statements/tree.ts'
-import { rowSums } from '../../examples.ts'
 import { primitive } from '../../primitive.ts'
 import { among } from '../../refusals.ts'
 import * as arg from '../../steps/arguments.ts'
@@ -48,7 +47,6 @@ export const require = primitive({
     // Later steps may name a loop that never runs.
     return { body: simplifyUnder(body, facts, true), facts: [fact] }
   },
-  example: { ...rowSums, steps: 'require m == 64' },
 })
 
 function fixed(body: Body, size: string, value: number): Body {

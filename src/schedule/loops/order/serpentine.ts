@@ -6,7 +6,6 @@ import { substituteStmts } from '../../../ir/statements/bindings.ts'
 import { replaceLoop } from '../../../ir/statements/definitions.ts'
 import type { For } from '../../../ir/statements/loops.ts'
 import { stmt } from '../../../ir/statements/tree.ts'
-import { rowBlocks, rowProduct } from '../../examples.ts'
 import { checkFactor, checkOrderFree, checkSerial } from '../../legality/checks.ts'
 import type { LoopRef } from '../../names/kernel-names.ts'
 import { type Outcome, primitive } from '../../primitive.ts'
@@ -58,7 +57,6 @@ export const serpentine = primitive({
       return select(eq(mod(lot, int(2)), int(0)), at, back)
     })
   },
-  example: { ...rowProduct, steps: 'serpentine f by 8' },
 })
 
 // Loop reversal: the last iteration first (`reverse`; Wolfe, High Performance Compilers for Parallel Computing,
@@ -79,5 +77,4 @@ export const reverse = primitive({
     const { loop } = cx.loop(step.loop)
     return permuteIterations(cx, loop, 'reverse', (at) => sub(sub(loop.extent, int(1)), at))
   },
-  example: { ...rowBlocks, steps: 'reverse i' },
 })

@@ -6,7 +6,6 @@ import { substituteStmts } from '../../../ir/statements/bindings.ts'
 import { replaceLoop } from '../../../ir/statements/definitions.ts'
 import type { For } from '../../../ir/statements/loops.ts'
 import { stmt } from '../../../ir/statements/tree.ts'
-import { rowSums } from '../../examples.ts'
 import { checkFactor, checkSerial } from '../../legality/checks.ts'
 import type { LoopRef } from '../../names/kernel-names.ts'
 import { gone, primitive } from '../../primitive.ts'
@@ -37,7 +36,6 @@ export const split = primitive({
       gone: [gone(loop, 'split', names)],
     }
   },
-  example: { ...rowSums, steps: 'split i by 8' },
 })
 
 function splitLoop(

@@ -1,6 +1,5 @@
 /** Loop tiling (blocking): loops are split, and the inner loops move inside (`tile`). */
 
-import { elementwise } from '../../examples.ts'
 import { checkPerfectChain } from '../../legality/checks.ts'
 import type { LoopRef } from '../../names/kernel-names.ts'
 import { type Gone, primitive } from '../../primitive.ts'
@@ -61,5 +60,4 @@ export const tile = primitive({
     const { body } = reorder.apply(here, { kind: 'reorder', loops: [...outers, ...inners] })
     return { body, gone: replaced }
   },
-  example: { ...elementwise, steps: 'tile (i, f) by (8, 32)' },
 })

@@ -7,7 +7,6 @@ import { printExpr } from '../../../ir/print/print-stage2.ts'
 import { findLoop, type LoopLocation, replaceLoop } from '../../../ir/statements/definitions.ts'
 import type { For, LoopMode, WorkPartition } from '../../../ir/statements/loops.ts'
 import { type Body, rewriteStmts, stmt } from '../../../ir/statements/tree.ts'
-import { listedRows } from '../../examples.ts'
 import { checkConstantExtent, checkFactor, checkSerial, checkUsedAlone } from '../../legality/checks.ts'
 import type { LoopRef } from '../../names/kernel-names.ts'
 import { primitive } from '../../primitive.ts'
@@ -95,7 +94,6 @@ export const accumulate = primitive({
     })
     return { body, buffers: [buffer] }
   },
-  example: { ...listedRows, steps: 'accumulate C over p' },
 })
 
 function checkBatches(cx: Context, over: For, segments: Segments, by: number): void {

@@ -3,7 +3,6 @@
 import { reductionsOf } from '../../../ir/statements/reductions.ts'
 import { rewriteStmts, stmt } from '../../../ir/statements/tree.ts'
 import { isBuiltinReducer } from '../../../ir/values/monoid.ts'
-import { rowSums } from '../../examples.ts'
 import { refuseNoReduction } from '../../legality/checks.ts'
 import { primitive } from '../../primitive.ts'
 import * as arg from '../../steps/arguments.ts'
@@ -45,5 +44,4 @@ export const atomic = primitive({
       }),
     }
   },
-  example: { ...rowSums, steps: 'atomic y' },
 })

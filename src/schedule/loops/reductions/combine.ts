@@ -5,7 +5,6 @@ import { mentions, readsMemory } from '../../../ir/expressions/expr-tree.ts'
 import type { Buffer, For, Reduce, Stmt } from '../../../ir/statements/loops.ts'
 import { elementChanges, initLoops, reductionsOf } from '../../../ir/statements/reductions.ts'
 import { rewriteStmts, stmt } from '../../../ir/statements/tree.ts'
-import { rowList } from '../../examples.ts'
 import {
   checkNamedOutside,
   checkRectangular,
@@ -75,7 +74,6 @@ export const combine = primitive({
     }
     return { body: here.kernel.body, buffers }
   },
-  example: { ...rowList, steps: 'combine y' },
 })
 
 /** Returns the loop nest with a temporary as its target, followed by the loop nest that adds up the temporary. */

@@ -7,7 +7,6 @@ import type { For, Reduce } from '../../../ir/statements/loops.ts'
 import type { ReductionPath } from '../../../ir/statements/reductions.ts'
 import { elementChanges, loopsUsedBy, reductionsOf } from '../../../ir/statements/reductions.ts'
 import { replaceStmt, stmt, walkStmts } from '../../../ir/statements/tree.ts'
-import { columnSplit } from '../../examples.ts'
 import {
   checkNamedOutside,
   checkNoReduction,
@@ -77,7 +76,6 @@ export const rfactor = primitive({
     const body = replaceStmt(spatial, findLoop(spatial, root.var)!.loop, (l) => [l, second])
     return { body, buffers: partials }
   },
-  example: { ...columnSplit, steps: 'rfactor ji -> yp' },
 })
 
 /** The reduction that is the only statement of the loop, with the loops around it. */
