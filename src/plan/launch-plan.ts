@@ -13,7 +13,7 @@ import { bodyVisiting, visitedAxes } from '../ir/coordinates/stage1-tree.ts'
 import type { Expr } from '../ir/expressions/expr.ts'
 import { memoize } from '../ir/memoize.ts'
 import { accessedBy } from '../ir/statements/accesses.ts'
-import type { Buffer, Kernel3, Launch } from '../ir/statements/loops.ts'
+import type { Branches, Buffer, Kernel3, Launch } from '../ir/statements/loops.ts'
 import { walkStmts } from '../ir/statements/tree.ts'
 import type { Dtype } from '../ir/values/dtype.ts'
 import type { PackedPlan } from '../lower/launches/buffer-packing.ts'
@@ -111,7 +111,7 @@ export function launchPlan({ kernel, stage3, arenas, words, ...compiled }: Compi
     packed,
     steps,
     ...(rounds.length > 0 && { rounds }),
-    ...(branches && { branches: branches as PlanBranches }),
+    ...(branches && { branches: branchesOf(branches) }),
     checks: rangeChecks(stage3),
     ...(lostWrites && { lostWrites }),
     facts,
@@ -119,6 +119,11 @@ export function launchPlan({ kernel, stage3, arenas, words, ...compiled }: Compi
     precision: precisionOf(stage3),
   }
 }
+
+const branchesOf = ({ fillRatios, ...branches }: Branches): PlanBranches => ({
+  ...(branches as PlanBranches),
+  fillRatios: fillRatios.map((r) => ({ ...r, elements: data(r.elements) })),
+})
 
 /** The rounds, by indices in the list of steps without edges. */
 function roundsIn({ steps }: Kernel3): readonly PlanRounds[] {

@@ -179,6 +179,15 @@ export const planFields: Codec<Plan> = record<Plan>({
     record<PlanBranches>({
       choice: text,
       schedules: list(record<PlanBranches['schedules'][number]>({ text, when: some(text) })),
+      fillRatios: some(
+        list(
+          record<NonNullable<PlanBranches['fillRatios']>[number]>({
+            text,
+            format: count,
+            elements: expression,
+          }),
+        ),
+      ),
     }),
   ),
   checks: list(

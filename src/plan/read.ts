@@ -76,23 +76,20 @@ function checkNames(
   const value = (e: Expression, path: string): void => {
     for (const name of freeVars(expr.read(e, path))) scalar(name, path)
   }
-  for (const [k, b] of buffers.entries()) value(b.length, within(at, `buffers[${k}].length`))
-  for (const [k, p] of packed.entries()) {
-    const path = within(at, `packed[${k}]`)
+  const each = <T>(list: readonly T[], path: string, check: (item: T, path: string) => void): void => {
+    for (const [k, x] of list.entries()) check(x, `${path}[${k}]`)
+  }
+  each(buffers, within(at, 'buffers'), (b, path) => value(b.length, `${path}.length`))
+  each(packed, within(at, 'packed'), (p, path) => {
     buffer(p.in, `${path}.in`)
     value(p.length, `${path}.length`)
     value(p.at, `${path}.at`)
-  }
-  for (const [k, s] of steps.entries()) {
-    const path = within(at, `steps[${k}]`)
-    if ('clear' in s) {
-      buffer(s.clear, `${path}.clear`)
-      continue
-    }
+  })
+  each(steps, within(at, 'steps'), (s, path) => {
+    if ('clear' in s) return buffer(s.clear, `${path}.clear`)
     if (s.module >= modules) malformed(`${path}.module`, s.module, `the index of one of ${modules} modules`)
-    for (const [d, e] of s.grid.entries()) value(e, `${path}.grid[${d}]`)
-    for (const [d, a] of s.args.entries()) {
-      const own = `${path}.args[${d}]`
+    each(s.grid, `${path}.grid`, value)
+    each(s.args, `${path}.args`, (a, own) => {
       if ('scalar' in a) scalar(a.scalar, `${own}.scalar`)
       else if ('buffer' in a) buffer(a.buffer, `${own}.buffer`)
       else {
@@ -100,13 +97,12 @@ function checkNames(
         value(a.rows, `${own}.rows`)
         value(a.columns, `${own}.columns`)
       }
-    }
-    for (const [d, name] of s.reads.entries()) buffer(name, `${path}.reads[${d}]`)
-    for (const [d, name] of s.writes.entries()) buffer(name, `${path}.writes[${d}]`)
-  }
+    })
+    each(s.reads, `${path}.reads`, buffer)
+    each(s.writes, `${path}.writes`, buffer)
+  })
   let end = 0
-  for (const [k, r] of rounds.entries()) {
-    const path = within(at, `rounds[${k}]`)
+  each(rounds, within(at, 'rounds'), (r, path) => {
     if (r.from < end) malformed(`${path}.from`, r.from, `the index of a step from ${end} on`)
     if (r.to < r.from || r.to > steps.length)
       malformed(`${path}.to`, r.to, `an index from ${r.from} to ${steps.length}`)
@@ -114,7 +110,7 @@ function checkNames(
     else if (r.while === undefined) malformed(path, r, 'rounds with `count` or `while`')
     if (r.while !== undefined) buffer(r.while, `${path}.while`)
     end = r.to
-  }
+  })
 }
 
 type Names = Pick<LaunchPlan, 'sizes' | 'scalars' | 'buffers' | 'packed' | 'steps' | 'rounds'>

@@ -130,6 +130,12 @@ export interface PlanBranches {
   readonly choice: string
   /** Calls of the schedules; `when`: the condition in the dispatch, none for the last. */
   readonly schedules: readonly { readonly text: string; readonly when?: string }[]
+  /** Fill ratios in the conditions. `format`: index in `runtimeFormats`; `elements`: those of the dense tensor. */
+  readonly fillRatios?: readonly {
+    readonly text: string
+    readonly format: number
+    readonly elements: Expression
+  }[]
 }
 
 /** Steps that run repeatedly, in order. */

@@ -2,11 +2,11 @@
 
 import { readFileSync } from 'node:fs'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { factText } from '../../src/analysis/integers/facts.ts'
 import { type Decision, decide, dispatchCall } from '../../src/api/dispatch/dispatch-conditions.ts'
 import type { RunInputs } from '../../src/api/inputs/bound-inputs.ts'
 import { flatInputs } from '../../src/api/inputs/flat-inputs.ts'
 import { elaborate } from '../../src/elaborate/index.ts'
+import { factText } from '../../src/ir/print/fact-text.ts'
 import type { Fact } from '../../src/ir/statements/loops.ts'
 import { coords, type Device, devices, type Kernel, load } from '../../src/node.ts'
 import { brokenFact } from '../../src/plan/interpret.ts'

@@ -170,6 +170,7 @@ schedule layer.auto choose {
     expect(plan.branches).toEqual({
       choice: 'choice',
       schedules: [{ text: 'found', when: 'fill_ratio(H, blocks(2, 2)) < 0.5' }, { text: 'whole' }],
+      fillRatios: [{ text: 'fill_ratio(H, blocks(2, 2))', format: 0, elements: ['mul', 'm', 'k'] }],
     })
     const conditional = plan.steps.flatMap((s) => ('launch' in s && s.when ? [s.when.alternative] : []))
     expect([...new Set(conditional)]).toEqual([0, 1])
@@ -193,6 +194,13 @@ schedule layer.auto choose {
           ? ['auto', 'whole', 'otherwise', 2]
           : ['auto', 'found', 'fill_ratio(H, blocks(2, 2)) < 0.5', 2],
       )
+      const [measured] = Object.entries(again.selection!.fillRatios)
+      const ratio = {
+        value: expect.closeTo(share, 6),
+        source: 'last run',
+        measured: expect.closeTo(share, 6),
+      }
+      expect(measured).toEqual(['fill_ratio(H, blocks(2, 2))', ratio])
     }
     again.free()
     const { steps } = await b.explain({ time: false })

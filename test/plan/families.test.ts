@@ -15,10 +15,12 @@ import {
   writeTensor,
 } from '../../src/node.ts'
 import type { PlanFamily } from '../../src/plan/schema.ts'
+import { createNodeWebGpu } from '../../src/runtime/webgpu/node.ts'
 import { distil } from '../../src/search/choice/distil.ts'
 import { instantiate as inPages } from '../../src/web/formats/formats.ts'
 import { Folder, spt } from '../cli/support.ts'
 import { KERNELS, LIVE } from '../properties/live-gen.ts'
+import { asHardware } from '../support/hardware.ts'
 
 const PROGRAM = `
 import "sparsetile/kernels/formats.spt"
@@ -238,28 +240,87 @@ test('a dispatch that depends on data is not a family, and a distilled one is', 
   await cpu.dispose()
 })
 
-test('fill ratios that only runs measure have no family, but a plan with branches, or an error that names schedules', async () => {
+test.each(['cpu', 'webgpu'] as const)(
+  'fill ratios that only runs measure are conditions of plans with branches on %s',
+  async (kind) => {
+    const device = kind === 'cpu' ? await devices.cpu() : asHardware(await createNodeWebGpu())
+    const text = (condition: string) => `${LIVE.panels.text}
+${KERNELS.left}
+schedule product.live { A as panels(2, 2) live in place }
+schedule product.plain { split mul.j by 2 }
+schedule product.whole {}
+schedule product.auto choose {
+  when (${condition}) live
+  when (n > 4) whole
+  otherwise plain
+}`
+    const planOf = async (condition: string) =>
+      (await (await load(text(condition))).kernel().schedule('auto').build(device)).plan
+    const branches = (otherwise: string, when = 'fill_ratio(A, panels(2, 2)) < 0.5') => ({
+      schedules: [{ text: 'live', when }, { text: otherwise }],
+    })
+    const always = text('fill_ratio(A, panels(2, 2)) < 0.5').replace('  when (n > 4) whole\n', '')
+    expect((await (await load(always)).kernel().build(device)).plan).toMatchObject({
+      branches: branches('plain'),
+    })
+    // Conditions over sizes select the plan, and each run evaluates the others.
+    const family = (await planOf('m > 1 and fill_ratio(A, panels(2, 2)) < 0.5')) as PlanFamily
+    expect(family.choose.branches.map((b) => [b.when.length, b.schedule, b.plan])).toEqual([
+      [2, 'live or whole', 0],
+      [1, 'live or plain', 1],
+      [1, 'whole', 2],
+      [0, 'plain', 3],
+    ])
+    expect(family.plans.map((p) => p.branches)).toMatchObject([
+      branches('whole'),
+      branches('plain'),
+      ...[undefined, undefined],
+    ])
+    expect(family.choose.statistics).toEqual({})
+    const mixed = (await planOf('fill_ratio(A, panels(2, 2)) * 8 < m')) as PlanFamily
+    expect(mixed.plans.map((p) => p.branches)).toMatchObject([
+      branches('whole', 'fill_ratio(A, panels(2, 2)) * 8 < f64(m)'),
+      branches('plain', 'fill_ratio(A, panels(2, 2)) * 8 < f64(m)'),
+    ])
+    for (const plan of [family, mixed]) {
+      const fn = await loadPlan(JSON.parse(JSON.stringify(plan)) as PlanFamily, device)
+      for (const [m, n, share] of [
+        [4, 2, 0],
+        [4, 6, 0],
+        [4, 2, 1],
+        [4, 6, 1],
+        [1, 2, 0],
+        [1, 6, 1],
+      ] as const) {
+        const A = dense([m, 4], new Float32Array(4 * m).fill(share))
+        const binding = await fn.bind({ A, B: dense([4, n], new Float32Array(4 * n).fill(1)) })
+        await binding.run()
+        expect((await binding.get('C')).values).toEqual(new Float32Array(m * n).fill(4 * share))
+        await binding.awaitMeasurements()
+        const isLive = plan === family ? m > 1 && share === 0 : share * 8 < m
+        expect(binding.selection!.text).toBe(isLive ? 'live' : n > 4 ? 'whole' : 'plain')
+        binding.free()
+      }
+    }
+    await device.dispose()
+  },
+)
+
+test('fill ratios that only runs measure are not conditions of distilled families', async () => {
   const cpu = await devices.cpu()
   const text = `${LIVE.panels.text}
 ${KERNELS.left}
 schedule product.live { A as panels(2, 2) live in place }
 schedule product.plain { split mul.j by 2 }
 schedule product.auto choose { when (m > 1 and fill_ratio(A, panels(2, 2)) < 0.5) live otherwise plain }`
-  const simple = (await load(text.replace('m > 1 and ', ''))).kernel().schedule('auto')
-  expect((await simple.build(cpu)).plan).toMatchObject({
-    branches: { schedules: [{ text: 'live', when: 'fill_ratio(A, panels(2, 2)) < 0.5' }, { text: 'plain' }] },
-  })
   const kernel = (await load(text)).kernel().schedule('auto')
-  const built = await kernel.build(cpu)
   const inputs = [{ tensors: { A: dense([4, 4], new Float32Array(16)) }, params: { k: 2 } }]
-  for (const work of [async () => built.plan, () => distil(kernel, cpu, { inputs })]) {
-    const error = await valueOrError<unknown>(work)
-    expect(error instanceof SptError && error.diagnostics[0]).toMatchObject({
-      code: 'choose/open',
-      message: 'product.auto is not a family of plans: each run measures fill_ratio(A, panels(2, 2))',
-      hint: "build(device, { sizes: { m: … } }), or write the plan of one schedule: live, plain (--schedule 'live' on the command line)",
-    })
-  }
+  const error = await valueOrError<unknown>(() => distil(kernel, cpu, { inputs }))
+  expect(error instanceof SptError && error.diagnostics[0]).toMatchObject({
+    code: 'choose/open',
+    message: 'product.auto is not a family of plans: each run measures fill_ratio(A, panels(2, 2))',
+    hint: "build(device, { sizes: { m: … } }), or write the plan of one schedule: live, plain (--schedule 'live' on the command line)",
+  })
   const { plan } = await kernel.build(cpu, { sizes: { m: 4 } })
   expect(plan).toMatchObject({ branches: { schedules: [{ text: 'live' }, { text: 'plain' }] } })
   await cpu.dispose()

@@ -22,9 +22,14 @@ export const firstOf = (conditions: readonly (readonly string[])[]): string =>
     .slice(0, -1)
     .reduceRight((rest, all, k) => `select(${all.join(' and ')}, ${k}, ${rest})`, `${conditions.length - 1}`)
 
-/** A condition over fill ratios, which are texts by name. */
+/** A condition over fill ratios, which are texts by name, and sizes. WGSL has no f64. */
 export const conditionText = (e: Expr, ratios: ReadonlyMap<string, string>): string =>
-  `(${printExpr1(rewriteExpr(e, (x) => (x.kind === 'var' ? variable(ratios.get(x.name)!, x.dtype) : undefined)))})`
+  `(${printExpr1(
+    rewriteExpr(e, (x) => {
+      const ratio = x.kind === 'var' ? ratios.get(x.name) : undefined
+      return ratio === undefined ? undefined : variable(ratio, x.dtype)
+    }),
+  ).replaceAll('f64(', 'f32(')})`
 
 /** Sums and maxima over the lengths of lists, in the text of the decision. */
 export class CountedLists {
@@ -101,8 +106,11 @@ export const ends = (e: Expr): Expr =>
       : undefined,
   )
 
-export const sizes = (of: readonly Expr[]): string =>
-  [...new Set(of.flatMap((e) => [...freeVars(e)]))].map((n) => `${n}: size`).join(', ')
+/** Declarations of the sizes in expressions, without other names. */
+export const sizes = (of: readonly Expr[], others: { has(name: string): boolean } = new Set()): string =>
+  [...new Set(of.flatMap((e) => [...freeVars(e)]))]
+    .flatMap((n) => (others.has(n) ? [] : [`${n}: size`]))
+    .join(', ')
 
 /** Physical workgroup counts of a launch, folded as by `physicalGrid`. */
 export function groupsOf({ grid }: Launch): readonly string[] {

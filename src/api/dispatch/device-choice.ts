@@ -115,6 +115,7 @@ function decisionOf(
 ) {
   const measured = new Map<string, Measured>()
   for (const name of new Set(branches.flatMap((b) => b.conditions.flatMap((e) => [...freeVars(e)])))) {
+    if (!live.has(name)) continue
     const found = measuredBy(branches, plans, live.get(name))
     if (!found) return `no schedule measures ${name} in every run`
     measured.set(name, found)
@@ -135,6 +136,7 @@ function decisionOf(
     counts,
     decide(nameOf: Naming, launches: readonly Conditional[], fresh: (name: string) => string) {
       const lists = new CountedLists(plans, nameOf, fresh)
+      const conditions = branches.flatMap((b) => b.conditions)
       const ratios = new Map([...measured].map(([name, m]) => [name, lists.ratio(m)]))
       const wanted = branches.map((b) => b.conditions.map((e) => conditionText(e, ratios)))
       const fits = plans.map((plan, k) => (k < last ? lists.fits(k, plan) : []))
@@ -147,7 +149,7 @@ function decisionOf(
           : []
       const values = [taken, firstOf(wanted), ...groups]
       const plan =
-        lowered(`kernel decision(${sizes(lists.sizes.concat(launches.flatMap((l) => l.launch.grid)))}) {
+        lowered(`kernel decision(${sizes([...lists.sizes, ...launches.flatMap((l) => l.launch.grid), ...conditions], measured)}) {
 ${lists.declarations.join('\n')}
   axis ${entry} = dense_fixed(${values.length})
   buffer ${choice}: i32[${entry}] out
@@ -164,7 +166,12 @@ ${lists.iterations.join('\n')}
         ]
         return { text, ...(k < last && { when: all.join(' and ') }) }
       })
-      return { plan, choice, schedules, ...(kind === 'webgpu' && { grids: 2 }) }
+      const fillRatios = [...measured].map(([text, { k, lists: l, elements }]) => ({
+        text,
+        counts: nameOf(k, l.parts[0]!.counts),
+        elements,
+      }))
+      return { plan, choice, schedules, fillRatios, ...(kind === 'webgpu' && { grids: 2 }) }
     },
     zero({ name, dtype, shape }: Buffer): Launch {
       const size = ends(shape[0]!)

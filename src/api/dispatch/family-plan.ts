@@ -5,6 +5,8 @@
 import { failWith } from '../../ast/diagnostics/diagnostic.ts'
 import type { Expr, Var } from '../../ir/expressions/expr.ts'
 import { freeVars } from '../../ir/expressions/expr-tree.ts'
+import { sameExpr } from '../../ir/expressions/structural-equality.ts'
+import { groupBy } from '../../ir/memoize.ts'
 import { printExpr1 } from '../../ir/print/print-stage1.ts'
 import { type FamilyStatistic, writeFamily } from '../../plan/family-codec.ts'
 import type { Plan, PlanFamily } from '../../plan/schema.ts'
@@ -23,6 +25,9 @@ import { type AnyKernel, type KernelDispatch, scheduleOf } from './schedules.ts'
 
 /** Maximum number of plans of a family. */
 export const MOST_PLANS = 6
+
+/** Maximum number of selections of a plan, which grows with each branch whose conditions are over sizes and fill ratios. */
+const MOST_MEMBERS = 256
 
 interface ClosedCall {
   readonly call: BranchCall
@@ -77,19 +82,23 @@ export function closedSchedule(
 }
 
 /** Throws SptError `choose/open` if conditions that may hold on the device depend on fill ratios, which only runs measure. */
-export function rejectLive({ choice, text }: DispatchCall, branches: readonly ClosedBranch[]): void {
+export function rejectLive(
+  { choice, text }: DispatchCall,
+  branches: readonly ClosedBranch[],
+  reason = '',
+): void {
   const used = new Set(branches.flatMap((b) => b.conditions.flatMap((e) => [...freeVars(e)])))
   const live = [...choice.statistics].find(([name, s]) => s.kind === 'fill_ratio' && s.live && used.has(name))
   if (!live) return
   const calls = [...new Set(branches.flatMap((b) => b.calls.map((c) => c.text)))]
-  // A single plan can select by fill ratios only, so sizes in conditions have to be known.
+  // With known sizes, a single plan selects by the fill ratios.
   const others = [...used].filter((name) => !liveRatios(choice).has(name))
   const sizes = others.filter((name) => !choice.statistics.has(name))
   const isBySizes = others.length > 0 && sizes.length === others.length
   const one = `write the plan of one schedule: ${calls.join(', ')} (--schedule '${calls[0]}' on the command line)`
   failWith(
     'choose/open',
-    `${choice.kernel}.${text} is not a family of plans: each run measures ${live[0]}`,
+    `${choice.kernel}.${text} is not a family of plans: each run measures ${live[0]}${reason && `, and ${reason}`}`,
     isBySizes
       ? {
           expected: `conditions over sizes, or over fill ratios and known sizes`,
@@ -99,53 +108,92 @@ export function rejectLive({ choice, text }: DispatchCall, branches: readonly Cl
   )
 }
 
-/** The plan of the branches, if every condition depends on fill ratios that runs measure, and the branches can be combined. */
-function combinedPlan(
-  dispatch: KernelDispatch,
-  closed: readonly ClosedBranch[],
-  on: DeviceProperties,
-): Plan | null {
-  const live = liveRatios(dispatch.choice)
-  const isLive = (e: Expr): boolean => [...freeVars(e)].every((name) => live.has(name))
-  const branches = closed.flatMap(({ conditions, calls }): RunBranch[] => {
-    const schedule = calls.length === 1 && !calls[0]!.open ? closedSchedule(dispatch, on, calls[0]!) : null
-    if (!schedule || !conditions.every(isLive)) return []
-    return [{ text: calls[0]!.text, conditions, compilation: schedule.compilation }]
-  })
-  if (branches.length !== closed.length) return null
-  const kernel = deviceChoice(dispatch.base, dispatch.text, branches, live, on)
-  return typeof kernel === 'string'
-    ? null
-    : writePlan(planOn(on, kernel.compilation, { sources: kernel.sources }))
+/** A plan of a family. `branches`: its schedules, with conditions over fill ratios that runs measure; the last has none. */
+interface Member {
+  readonly when: readonly Expr[]
+  readonly branches: readonly (RunBranch & { readonly schedule: AnyKernel })[]
 }
 
 /**
- * Returns a dispatch as a family of plans, or as a single plan if each run selects on the device. Throws SptError as `closedSchedule` and `rejectLive`, and `choose/open` if schedules or their
- * arguments depend on data, or if there are more than `MOST_PLANS`.
+ * The plans in the order of their conditions. A branch whose conditions over sizes and statistics hold is in the plan; whether its
+ * conditions over fill ratios hold is decided by each run, so the plan contains the next branches as well.
+ */
+function membersOf(
+  closed: readonly ClosedBranch[],
+  isLive: (e: Expr) => boolean,
+  scheduleIn: (branch: ClosedBranch) => AnyKernel | null,
+): readonly Member[] {
+  const members: Member[] = []
+  const add = (k: number, when: readonly Expr[], before: Member['branches']): void => {
+    const branch = closed[k]
+    const schedule = branch && scheduleIn(branch)
+    if (!branch) {
+      if (before.length > 0) members.push({ when, branches: before })
+    } else if (!schedule) add(k + 1, when, before)
+    if (!branch || !schedule || members.length > MOST_MEMBERS) return
+    const conditions = branch.conditions.filter(isLive)
+    const isOpen = (e: Expr): boolean => !isLive(e) && !when.some((w) => sameExpr(w, e))
+    const open = branch.conditions.filter(isOpen)
+    const { compilation } = schedule
+    const branches = [...before, { text: branch.calls[0]!.text, conditions, compilation, schedule }]
+    if (conditions.length > 0) add(k + 1, [...when, ...open], branches)
+    else members.push({ when: [...when, ...open], branches })
+    if (open.length > 0) add(k + 1, when, before)
+  }
+  add(0, [], [])
+  return members
+}
+
+/**
+ * Returns a dispatch as a family of plans, or as a single plan if each run selects on the device. Throws SptError as `closedSchedule` and
+ * `rejectLive`, and `choose/open` if schedules or their arguments depend on data, or if there are more than `MOST_PLANS`.
  */
 export function familyPlan(
   dispatch: KernelDispatch,
   on: DeviceProperties,
   given?: DeviceFacts,
 ): Plan | PlanFamily {
-  const { choice, text, source } = dispatch
+  const { choice, text, source, base } = dispatch
   const open = (why: string): never =>
     failWith('choose/open', `${choice.kernel}.${text} is not a family of plans: ${why}`, {
       expected: `at most ${MOST_PLANS} schedules with known arguments`,
       hint: `distil the dispatch: distil(kernel, device) of sparsetile/search`,
     })
   const closed = closedBranches(dispatch, on, given)
-  const combined = closed.length > 1 ? combinedPlan(dispatch, closed, on) : null
-  if (combined) return combined
-  rejectLive(dispatch, closed)
-  const branches = closed.flatMap(({ conditions, calls: [call, ...others] }) => {
+  const live = liveRatios(choice)
+  const isLive = (e: Expr): boolean => [...freeVars(e)].some((name) => live.has(name))
+  const isStatistic = (name: string): boolean => choice.statistics.has(name) && !live.has(name)
+  for (const e of closed.flatMap((b) => b.conditions))
+    if (isLive(e) && [...freeVars(e)].some(isStatistic)) rejectLive(dispatch, closed)
+  const members = membersOf(closed, isLive, ({ calls: [call, ...others] }) => {
+    if (others.length > 0 || call!.open) rejectLive(dispatch, closed)
     if (others.length > 0) open('`fastest { … }` compares predictions on data')
     if (call!.open) open(`${printExpr1(call!.open)} depends on data`)
-    const schedule = closedSchedule(dispatch, on, call!)
-    return schedule ? [{ when: conditions, text: call!.text, schedule }] : []
+    return closedSchedule(dispatch, on, call!)
   })
-  const schedules = new Map(branches.map((b) => [b.text, b.schedule]))
-  if (schedules.size > MOST_PLANS) open(`it selects among ${schedules.size} schedules`)
+  const groups = [
+    ...groupBy(members, (m) =>
+      JSON.stringify(m.branches.map((b) => [b.text, b.conditions.map((e) => printExpr1(e))])),
+    ).values(),
+  ]
+  if (groups.length > MOST_PLANS || members.length > MOST_MEMBERS)
+    open(`it selects among ${groups.length} schedules`)
+  const plans = groups.map(([member]) => {
+    const { branches: runs } = member!
+    const isSingle = runs.length === 1 && runs[0]!.conditions.length === 0
+    const made = isSingle ? runs[0]!.schedule : deviceChoice(base, text, runs, live, on)
+    if (typeof made === 'string') {
+      rejectLive(dispatch, closed, made)
+      return open(made)
+    }
+    return planOn(on, runOn<AnyKernel>(made, on.kind).compilation, { sources: made.sources })
+  })
+  if (plans[0]?.branches && members.length === 1 && members[0]!.when.length === 0) return writePlan(plans[0])
+  const branches = members.map((m) => ({
+    when: m.when,
+    schedule: m.branches.map((b) => b.text).join(' or '),
+    plan: groups.findIndex((g) => g.includes(m)),
+  }))
   const used = new Set(branches.flatMap((b) => b.when.flatMap((e) => [...freeVars(e)])))
   const statistics = new Map<string, FamilyStatistic>()
   for (const [name, s] of choice.statistics) {
@@ -154,14 +202,5 @@ export function familyPlan(
     else if (s.kind !== 'fill_ratio') statistics.set(name, { kind: s.kind, of: s.axis })
     else statistics.set(name, { kind: s.kind, of: s.tensor, format: formatOf(s) })
   }
-  const texts = [...schedules.keys()]
-  return writeFamily({
-    schedule: text,
-    kernel: source,
-    statistics,
-    branches: branches.map((b) => ({ when: b.when, schedule: b.text, plan: texts.indexOf(b.text) })),
-    plans: [...schedules.values()].map((s) =>
-      planOn(on, runOn<AnyKernel>(s, on.kind).compilation, { sources: s.sources }),
-    ),
-  })
+  return writeFamily({ schedule: text, kernel: source, statistics, branches, plans })
 }

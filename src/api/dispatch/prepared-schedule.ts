@@ -1,6 +1,7 @@
 /** A schedule with its data on a device. Schedules of one kernel on the same data share memory. */
 import { capacityCounts, type RuntimeLists } from '../../ir/coordinates/runtime-lists.ts'
 import { memoize } from '../../ir/memoize.ts'
+import { valueIn } from '../../plan/interpret.ts'
 import type { Bound } from '../../run/bind/index.ts'
 import { extentsOf } from '../../run/bind/sources/coordinate-sources.ts'
 import { Executable } from '../../run/execution/execute.ts'
@@ -50,18 +51,24 @@ export class PreparedSchedule {
     this.text = text
     this.compiled = compiled
     this.executable = executable
-    const { plan } = compiled.program
+    const { branches, buffers, runtimeLists = [] } = compiled.program.plan
     const { source } = compiled
-    const extents = extentsOf(source, executable.bound.params)
-    this.findings = [...(selector?.live ?? [])].flatMap(([statistic, c]): Finding[] => {
-      // Counts that no statement reads have no buffer.
-      const isThere = (counts: string): boolean => plan.buffers.some((b) => b.name === counts)
-      const found = plan.runtimeLists?.find(
-        (f) => determinesFillRatio(f, c) && f.parts.every((p) => isThere(p.counts)),
-      )
+    const { params } = executable.bound
+    // Counts that no statement reads have no buffer.
+    const isMeasured = (f: RuntimeLists): boolean =>
+      f.parts.every((p) => buffers.some((b) => b.name === p.counts))
+    const extents = extentsOf(source, params)
+    const ofPlan = branches?.fillRatios?.flatMap(({ text: statistic, format, elements }): Finding[] => {
+      const found = runtimeLists[format]
+      return found && isMeasured(found) ? [{ statistic, found, elements: valueIn(elements, params)! }] : []
+    })
+    const open = ofPlan ? [] : [...(selector?.live ?? [])]
+    const ofSelector = open.flatMap(([statistic, c]): Finding[] => {
+      const found = runtimeLists.find((f) => determinesFillRatio(f, c) && isMeasured(f))
       const { axes } = source.buffers.find((b) => b.name === c.tensor)!
       return found ? [{ statistic, found, elements: axes.reduce((n, a) => n * extents.get(a)!, 1) }] : []
     })
+    this.findings = ofPlan ?? ofSelector
   }
 
   /** `shared`: memory of another schedule. */

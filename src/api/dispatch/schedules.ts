@@ -1,10 +1,11 @@
 /** Schedules of a kernel on a device: a fixed one, those of the auto-scheduler, or the branches of a dispatch. */
-import { factText } from '../../analysis/integers/facts.ts'
+
 import { failAs } from '../../ast/diagnostics/diagnostic.ts'
 import { appliedName } from '../../ast/print/message-text.ts'
 import type { Kernel1 } from '../../ir/coordinates/stage1.ts'
 import type { AnyFormat } from '../../ir/formats/format.ts'
 import { getOrAdd } from '../../ir/memoize.ts'
+import { factText } from '../../ir/print/fact-text.ts'
 import type { Fact } from '../../ir/statements/loops.ts'
 import { brokenFact } from '../../plan/interpret.ts'
 import type { LaunchPlan } from '../../plan/launch-plan.ts'

@@ -288,6 +288,8 @@ export interface Branches {
   readonly choice: string
   /** The schedules, each with its condition over fill ratios and capacities; the last has none. */
   readonly schedules: readonly { readonly text: string; readonly when?: string | undefined }[]
+  /** Fill ratios that each run measures. `format`: index in `runtimeLists`; `elements`: those of the dense tensor. */
+  readonly fillRatios: readonly { readonly text: string; readonly format: number; readonly elements: Expr }[]
 }
 
 /** Sets all bytes of a buffer to zero (memset). */

@@ -6,7 +6,7 @@ import type { RuntimeLists } from '../../ir/coordinates/runtime-lists.ts'
 import type { Kernel1 } from '../../ir/coordinates/stage1.ts'
 import { readsIn, writtenBuffers1 } from '../../ir/coordinates/stage1-tree.ts'
 import { type Names, namesOf } from '../../ir/expressions/bound-names.ts'
-import { constant, eq, int, load } from '../../ir/expressions/expr.ts'
+import { constant, type Expr, eq, int, load } from '../../ir/expressions/expr.ts'
 import { sameExpr } from '../../ir/expressions/structural-equality.ts'
 import { memoize } from '../../ir/memoize.ts'
 import { accessedBy, targetsOf } from '../../ir/statements/accesses.ts'
@@ -37,6 +37,8 @@ interface Decision {
   /** First element of the workgroup counts in `choice`, three for each conditional launch; undefined: the launches test `choice`. */
   readonly grids?: number | undefined
   readonly schedules: Branches['schedules']
+  /** Fill ratios in the conditions, with the counts of the first part of their lists. */
+  readonly fillRatios: readonly { readonly text: string; readonly counts: string; readonly elements: Expr }[]
 }
 
 export interface Deciding {
@@ -84,7 +86,9 @@ export function combineAlternatives(
     }),
   )
   const nameOf = (k: number, counts: string): string => parts[k]!.names.get(counts) ?? counts
-  const { plan, choice, grids, schedules } = deciding.decide(nameOf, conditional, (n) => names.fresh(n))
+  const { plan, choice, grids, schedules, fillRatios } = deciding.decide(nameOf, conditional, (n) =>
+    names.fresh(n),
+  )
   const steps = [
     ...parts.flatMap((p) => p.before),
     ...plan.steps,
@@ -99,6 +103,7 @@ export function combineAlternatives(
       return { ...launch, when: condition, body: [when(test, launch.body)] }
     }),
   ]
+  const runtimeLists = parts.flatMap((p) => p.lists)
   const used = new Set(steps.flatMap((s) => [...accessedBy(s).reads, ...accessedBy(s).writes]))
   const all = [...named(parts).values(), ...plan.buffers.filter((b) => b.role !== 'in')]
   return {
@@ -111,8 +116,15 @@ export function combineAlternatives(
       s.kind === 'launch' ? { ...s, name: `${plans[0]!.name.replace(/\W/g, '_')}_${k}` } : s,
     ),
     facts: plans.flatMap((p) => p.facts ?? []),
-    runtimeLists: parts.flatMap((p) => p.lists),
-    branches: { choice, schedules },
+    runtimeLists,
+    branches: {
+      choice,
+      schedules,
+      fillRatios: fillRatios.map(({ counts, ...ratio }) => ({
+        ...ratio,
+        format: runtimeLists.findIndex((l) => l.parts[0]!.counts === counts),
+      })),
+    },
   }
 }
 
