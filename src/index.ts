@@ -115,8 +115,7 @@ export function render(
     isRecord(x) && names.every((n) => typeof x[n] === 'string')
   const areDiagnostics = Array.isArray(diagnostics) && diagnostics.every((d) => isText(d, 'code', 'message'))
   expectArgument(areDiagnostics, 'what is rendered', diagnostics, 'the diagnostics of an error')
-  const list: readonly unknown[] =
-    sources instanceof Map ? [...sources.values()] : Array.isArray(sources) ? sources : [sources]
+  const list: readonly unknown[] = [sources instanceof Map ? [...sources.values()] : sources].flat()
   const areSources = list.every((s) => isText(s, 'name', 'text'))
   expectArgument(areSources, 'the sources', sources, 'texts with their names, as the sources of a program')
   return renderAll(diagnostics, sources, options)

@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { parseProgram } from '../../src/api/programs/program.ts'
 import { runLoops } from '../../src/api/stages/stage-check.ts'
-import { quantity } from '../../src/ast/parse/checks.ts'
+import { quantity } from '../../src/ast/print/quantity.ts'
 import type { RuntimeLists } from '../../src/ir/coordinates/runtime-lists.ts'
 import { evaluate } from '../../src/ir/values/evaluate.ts'
 import { reference } from '../../src/reference/index.ts'

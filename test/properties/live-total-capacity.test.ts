@@ -2,7 +2,7 @@
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { printedSteps } from '../../src/api/kernels/nests.ts'
-import { quantity } from '../../src/ast/parse/checks.ts'
+import { quantity } from '../../src/ast/print/quantity.ts'
 import { type Device, type Diagnostic, dense, devices, type Kernel, load, SptError } from '../../src/node.ts'
 import { costly } from '../support/cases.ts'
 import { refusal } from '../support/refusal.ts'

@@ -309,6 +309,3 @@ function factorsOf(facts: readonly Fact[]): ReadonlyMap<string, number> {
   }
   return known
 }
-
-export const factText = (f: Fact): string =>
-  f.relation === 'equal' ? `${f.size} == ${f.by}` : `${f.size} % ${f.by} == 0`

@@ -53,12 +53,6 @@ const indexOf = (buffer: string): Role => ({ what: `an index of ${buffer}` })
 /** Longer expressions are cut in messages. */
 const LONGEST = 160
 
-/**
- * The greatest value of a 64-bit `index`: hosts and JavaScript compute these in doubles. No device has memory for more
- * elements.
- */
-export const WIDEST = 2 ** 53 - 1
-
 /** Returns the checks of a plan, in the order of its statements. */
 export const rangeChecks = memoize((plan: Kernel3): readonly RangeCheck[] => {
   const found = new Map<string, RangeCheck>()

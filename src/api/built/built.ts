@@ -25,7 +25,6 @@ import {
   candidateOf,
   firstAccepted,
   kernelOf,
-  planOf,
 } from './candidates.ts'
 import { fittingBytes } from './check-binding.ts'
 import type { CompiledCode } from './code.ts'
@@ -92,7 +91,7 @@ export class Built extends Callable<
     const { code } = this.#family
     const of = code ? candidateOf(code, given) : this.#selector(given).candidates()[0]!
     const kernel = kernelOf(of)
-    return fittingBytes({ device: this.device, plan: planOf(of) }, kernel, valuesIn(kernel, of.inputs()))
+    return fittingBytes({ device: this.device, plan: of.plan() }, kernel, valuesIn(kernel, of.inputs()))
   }
 
   /**

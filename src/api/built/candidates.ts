@@ -2,9 +2,8 @@
 import { resultOrError, SptError, valueOrError } from '../../ast/diagnostics/diagnostic.ts'
 import { type Coroutine, runSync } from '../../ast/work.ts'
 import type { Kernel1 } from '../../ir/coordinates/stage1.ts'
-import { type CheckedPlan, checkedPlan } from '../../plan/launch-plan.ts'
+import type { CheckedPlan } from '../../plan/launch-plan.ts'
 import type { Bound } from '../../run/bind/index.ts'
-import { runOn } from '../../run/compile/program.ts'
 import type { Device } from '../../runtime/device.ts'
 import type { Selection } from '../dispatch/dispatch-conditions.ts'
 import type { AnyKernel } from '../dispatch/schedules.ts'
@@ -22,6 +21,8 @@ export interface Candidate {
   readonly device: Device
   /** The inputs of the schedule. Throws SptError `bind/…`. */
   inputs(): RunInputs
+  /** The plan by which sizes are checked. Throws SptError as lowering. */
+  plan(): CheckedPlan
   /** Compiles the schedule, for the device of the family or another one. */
   compile(device?: Device): Promise<CompiledCode>
 }
@@ -38,6 +39,7 @@ export const candidateOf = (code: CompiledCode, inputs: RunInputs, label = ''): 
   label,
   device: code.device,
   inputs: () => inputs,
+  plan: () => code.program.plan,
   compile: async (device) => (device ? code.compileFor(device) : code),
 })
 
@@ -45,19 +47,13 @@ export const candidateOf = (code: CompiledCode, inputs: RunInputs, label = ''): 
 export const kernelOf = ({ schedule }: Candidate): Kernel1 =>
   schedule instanceof CompiledCode ? schedule.program.plan.binding : schedule.compilation.kernel
 
-/** The plan by which sizes are checked. Throws SptError as lowering. */
-export const planOf = ({ schedule, device }: Candidate): CheckedPlan =>
-  schedule instanceof CompiledCode
-    ? schedule.program.plan
-    : checkedPlan(runOn<AnyKernel>(schedule, device.kind).compilation.planOn(device))
-
 /** Call of the schedule in the dispatch; empty without a dispatch. */
 export const textOf = ({ selection }: Candidate): string => selection?.text ?? ''
 
 /** Binds the inputs in the formats of the schedule. Throws SptError `bind/…`, `format/…`. */
 export function* bindingSteps(c: Candidate): Coroutine<Bound> {
   // `compile` reports errors of lowering.
-  const plan = resultOrError(() => planOf(c))
+  const plan = resultOrError(() => c.plan())
   const on = plan instanceof SptError ? null : { device: c.device, plan }
   return yield* bindWithin(on, kernelOf(c), c.inputs())
 }

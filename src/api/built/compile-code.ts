@@ -1,5 +1,6 @@
 /** Compilation of kernels for a device. */
 import { Work } from '../../ast/work.ts'
+import { type CheckedPlan, checkedPlan } from '../../plan/launch-plan.ts'
 import type { Compilation } from '../../run/compile/compile.ts'
 import { compileOn } from '../../run/compile/compiled-program.ts'
 import { isRefusedByDevice } from '../../run/compile/device-limits.ts'
@@ -36,3 +37,9 @@ export async function compileSteps<
     return compileCode(kernel.compilation, device, sources, work)
   }
 }
+
+/** The plan by which sizes of a kernel are checked. Throws SptError as lowering. */
+export const checkedPlanOf = <K extends Defaulted<K> & { readonly compilation: Compilation }>(
+  kernel: K,
+  device: Device,
+): CheckedPlan => checkedPlan(runOn<K>(kernel, device.kind).compilation.planOn(device))

@@ -16,7 +16,7 @@ import {
 import { PLAIN, plainReason } from '../auto-schedule/software-adapter-schedule.ts'
 import type { Candidate, Selected } from '../built/candidates.ts'
 import type { CompiledCode } from '../built/code.ts'
-import { compileSteps } from '../built/compile-code.ts'
+import { checkedPlanOf, compileSteps } from '../built/compile-code.ts'
 import { type ComparedData, Family } from '../built/schedule-family.ts'
 import { sumsOf, sumsText } from '../built/unordered-sums.ts'
 import type { RunInputs } from '../inputs/bound-inputs.ts'
@@ -92,7 +92,8 @@ export class KernelFamily extends Family {
     const { device } = this
     const compile = (other = device): Promise<CompiledCode> =>
       other === device ? this.#compile(schedule, selection) : compileSteps<AnyKernel>(schedule, other)
-    return { schedule, selection, label, device, inputs, compile }
+    const plan = () => checkedPlanOf<AnyKernel>(schedule, device)
+    return { schedule, selection, label, device, inputs, plan, compile }
   }
 
   /** Rules for run-time zeros of the auto-scheduler, selected on the first data of these sizes. `tensors`: by declared name. */

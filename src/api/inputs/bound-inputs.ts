@@ -3,7 +3,7 @@ import { byName } from '../../ast/by-name.ts'
 import { fail, failAs } from '../../ast/diagnostics/diagnostic.ts'
 import type { Kernel1 } from '../../ir/coordinates/stage1.ts'
 import { freeVars } from '../../ir/expressions/expr-tree.ts'
-import { printExpr } from '../../ir/print/print-stage2.ts'
+import { printExpr1 } from '../../ir/print/print-stage1.ts'
 import { arrayClass } from '../../ir/values/arrays.ts'
 import { evaluate } from '../../ir/values/evaluate.ts'
 import { allAxesOf, callerTensor, convertDense, isStructured } from '../../run/bind/bind-plan.ts'
@@ -238,7 +238,7 @@ function shaped(
   const isSparse = dimensions.some((d) => isStructured(axes, d.name))
   if (array.length !== size || (isSparse && open.length > 0))
     failAs('bind/values-length', {
-      message: `${name} is given ${array.length} values and no shape; it is over [${dimensions.map((d) => d.name).join(', ')}] of [${over.map((e) => (freeVars(e).has(open[0] ?? '') ? printExpr(e) : evaluate(e, known))).join(' × ')}]`,
+      message: `${name} is given ${array.length} values and no shape; it is over [${dimensions.map((d) => d.name).join(', ')}] of [${over.map((e) => (freeVars(e).has(open[0] ?? '') ? printExpr1(e) : evaluate(e, known))).join(' × ')}]`,
       expected: open.length > 0 ? (isSparse ? `a shape` : `a multiple of ${rest} values`) : `${size} values`,
       ...(isSparse && {
         hint: 'an array without a shape is a dense tensor; bind coords(shape, columns, values), stored(shape, arrays, values) or dense(shape, values)',

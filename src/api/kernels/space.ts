@@ -1,6 +1,5 @@
 /** Search spaces as values: decisions of a point are made one at a time, and ordinary steps apply a point. */
 
-import { factText } from '../../analysis/integers/facts.ts'
 import { failAs, failWith, resultOrError } from '../../ast/diagnostics/diagnostic.ts'
 import { expectArgument, isRecord } from '../../ast/diagnostics/expect-argument.ts'
 import {
@@ -14,6 +13,7 @@ import {
 } from '../../elaborate/index.ts'
 import { type Var, variable } from '../../ir/expressions/expr.ts'
 import { getOrAdd } from '../../ir/memoize.ts'
+import { factText } from '../../ir/print/fact-text.ts'
 import { brokenFact } from '../../plan/interpret.ts'
 import type { Compilation } from '../../run/compile/compile.ts'
 import { formatInputs } from '../../schedule/coordinates/as/format-inputs.ts'

@@ -16,24 +16,11 @@ import { tensorOf } from '../../run/bind/results/gather-results.ts'
 import { originOf } from '../../schedule/coordinates/as/name-collisions.ts'
 import { padsWithFill } from '../../schedule/coordinates/legality/padding.ts'
 import { checkOrder } from '../../storage/convert.ts'
-import type { Column, DevicePart, ResidentParts, ResidentTensor } from '../../storage/engines/device/index.ts'
+import type { Column, DevicePart, ResidentParts } from '../../storage/engines/device/index.ts'
 import { checkNotFreed } from '../../storage/engines/device/index.ts'
 import type { FormatOperands } from '../../storage/format-operands.ts'
 import { DenseOnDevice, listTensor, type Tensor } from '../../storage/tensor.ts'
-import {
-  checkTensor,
-  expectArgument,
-  expectInt32s,
-  expectOptions,
-  isRecord,
-} from '../inputs/argument-checks.ts'
-
-/** Throws SptError `api/argument` unless the argument is a resident tensor, and `device/freed` if it has been freed. */
-export function checkResident(tensor: ResidentTensor, what = 'a resident tensor'): void {
-  const holds = isRecord(tensor) && Array.isArray(tensor.shape) && isRecord(tensor.queue)
-  expectArgument(holds, what, tensor, 'the result of resident or of a conversion')
-  checkNotFreed(tensor)
-}
+import { checkTensor, expectArgument, expectInt32s, expectOptions } from '../inputs/argument-checks.ts'
 
 /**
  * Checks the arguments of a format for a conversion on a device, like those on the host. Extents follow from the tensor's shape. Throws

@@ -1,10 +1,19 @@
-/** Structures of resident tensors on the host. */
+/** Resident tensors: their check as arguments, and their structures on the host. */
 import type { LevelArray } from '../../ast/nodes/axis-kinds.ts'
 import { arraysOfLevel } from '../../columns/stored-level.ts'
 import { getOrAddPromise } from '../../ir/memoize.ts'
 import type { Column, ResidentParts, ResidentTensor } from '../../storage/engines/device/index.ts'
+import { checkNotFreed } from '../../storage/engines/device/resident-tensors.ts'
 import { partsToCoords } from '../../storage/entries/stored-parts.ts'
 import type { Tensor } from '../../storage/tensor.ts'
+import { expectArgument, isRecord } from '../inputs/argument-checks.ts'
+
+/** Throws SptError `api/argument` unless the argument is a resident tensor, and `device/freed` if it has been freed. */
+export function checkResident(tensor: ResidentTensor, what = 'a resident tensor'): void {
+  const holds = isRecord(tensor) && Array.isArray(tensor.shape) && isRecord(tensor.queue)
+  expectArgument(holds, what, tensor, 'the result of resident or of a conversion')
+  checkNotFreed(tensor)
+}
 
 /** Downloaded structures, once per tensor. */
 const known = new WeakMap<ResidentTensor, Promise<Tensor>>()

@@ -31,7 +31,8 @@ import {
 import { expectRecord } from '../inputs/bound-inputs.ts'
 import { type Inputs, namedInputs } from '../inputs/flat-inputs.ts'
 import { boundResidents } from './resident-binding.ts'
-import { checkedOperands, checkFormat, checkResident, reformatOf } from './resident-check.ts'
+import { checkedOperands, checkFormat, reformatOf } from './resident-check.ts'
+import { checkResident } from './resident-structure.ts'
 
 export { ResidentParts, type ResidentTensor } from '../../storage/engines/device/index.ts'
 

@@ -3,7 +3,8 @@ import { failAt, type Span } from '../diagnostics/diagnostic.ts'
 import { axisKindMeant } from '../diagnostics/foreign-names.ts'
 import { AXES, type AxisDef, type AxisWord, type Flags } from '../nodes/axis-kinds.ts'
 import type { Element, Expr, Ident } from '../nodes/nodes.ts'
-import { quantity, rejectRepeated } from './checks.ts'
+import { quantity } from '../print/quantity.ts'
+import { rejectRepeated } from './checks.ts'
 
 interface Parts {
   readonly kind: Ident

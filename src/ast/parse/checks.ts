@@ -5,6 +5,7 @@ import { typeMeant } from '../diagnostics/foreign-names.ts'
 import { type Span, spanAt } from '../diagnostics/span.ts'
 import type { BindTarget, Expr, Ident, Monoid, NumberLit, Param } from '../nodes/nodes.ts'
 import { BIND_TARGETS, SCALAR_TYPES } from '../nodes/nodes.ts'
+import { quantity } from '../print/quantity.ts'
 import { MAX_HEIGHT, rejectDepth } from './lexical-scan.ts'
 
 /** Computes the height of expression trees, and rejects those that could overflow the stack of recursive passes. */
@@ -54,8 +55,6 @@ export function unknownAxis(text: unknown): Pick<Diagnostic, 'message'> & Advice
         }),
   }
 }
-
-export const quantity = (n: number, what: string): string => `${n} ${what}${n === 1 ? '' : 's'}`
 
 /** A list in the source: the noun for its items, their number, and its location. */
 interface SourceList {

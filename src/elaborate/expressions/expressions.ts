@@ -2,7 +2,7 @@
 import { type Span, unreachable } from '../../ast/diagnostics/diagnostic.ts'
 import { functionHint } from '../../ast/diagnostics/foreign-names.ts'
 import type * as Ast from '../../ast/nodes/nodes.ts'
-import { quantity } from '../../ast/parse/checks.ts'
+import { quantity } from '../../ast/print/quantity.ts'
 import { binary, bool, call, cast, constant, type Expr, neg, not, select } from '../../ir/expressions/expr.ts'
 import type { ExprType } from '../../ir/values/dtype.ts'
 import { computeType, DTYPES, isDtype, isFloat, isInt, scalarType } from '../../ir/values/dtype.ts'

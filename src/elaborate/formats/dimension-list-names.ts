@@ -4,7 +4,7 @@
 import type * as Ast from '../../ast/nodes/nodes.ts'
 import { integer } from '../../ast/nodes/syntax-builders.ts'
 import { mapSyntax } from '../../ast/nodes/walk.ts'
-import { quantity } from '../../ast/parse/checks.ts'
+import { quantity } from '../../ast/print/quantity.ts'
 import { anotherMeaning, errorCount, report } from '../diagnostics.ts'
 import { integerValue } from '../expressions/index-arithmetic.ts'
 

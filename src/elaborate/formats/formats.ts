@@ -2,7 +2,7 @@
 import { type Diagnostic, failWith, invariant } from '../../ast/diagnostics/diagnostic.ts'
 import { levelProperties } from '../../ast/nodes/axis-kinds.ts'
 import type * as Ast from '../../ast/nodes/nodes.ts'
-import { quantity } from '../../ast/parse/checks.ts'
+import { quantity } from '../../ast/print/quantity.ts'
 import { chainTo, isDense, isPadded, isStored, type StoredAxis } from '../../ir/coordinates/axis.ts'
 import type { Expr } from '../../ir/expressions/expr.ts'
 import type { AnyFormat, Format, FormatFamily, OrderedFormat, Sort } from '../../ir/formats/format.ts'

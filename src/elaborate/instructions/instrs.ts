@@ -3,7 +3,7 @@
  * `instr-texts.ts`.
  */
 import type * as Ast from '../../ast/nodes/nodes.ts'
-import { quantity } from '../../ast/parse/checks.ts'
+import { quantity } from '../../ast/print/quantity.ts'
 import { FIELD_WIDTHS, isFieldWidth } from '../../ir/coordinates/axis.ts'
 import { type Instr, type Memory, type Operand, tilesOf } from '../../ir/instructions/instr.ts'
 import type { Dtype } from '../../ir/values/dtype.ts'

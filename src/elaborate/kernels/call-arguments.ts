@@ -1,8 +1,8 @@
 /** Arguments of calls of kernels: inputs in order or by name, sizes and scalars by name, outputs on the left. */
 import type * as Ast from '../../ast/nodes/nodes.ts'
 import { walkSyntax } from '../../ast/nodes/walk.ts'
-import { quantity } from '../../ast/parse/checks.ts'
 import { printExpr } from '../../ast/print/print.ts'
+import { quantity } from '../../ast/print/quantity.ts'
 import { type Dtype, isDtype, isFloat } from '../../ir/values/dtype.ts'
 import { errorCount, report } from '../diagnostics.ts'
 

@@ -2,7 +2,7 @@
 import type { Diagnostic } from '../../ast/diagnostics/diagnostic.ts'
 import { valueMeant } from '../../ast/diagnostics/foreign-names.ts'
 import type * as Ast from '../../ast/nodes/nodes.ts'
-import { quantity } from '../../ast/parse/checks.ts'
+import { quantity } from '../../ast/print/quantity.ts'
 import { type Axis, isFused } from '../../ir/coordinates/axis.ts'
 import { cast, type Expr, type Load, load, variable } from '../../ir/expressions/expr.ts'
 import { sameExpr } from '../../ir/expressions/structural-equality.ts'

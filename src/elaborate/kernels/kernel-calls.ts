@@ -8,7 +8,7 @@ import { callInCall, type ExpandedCall } from '../../ast/nodes/expanded-calls.ts
 import type * as Ast from '../../ast/nodes/nodes.ts'
 import { copyIteration } from '../../ast/nodes/syntax-builders.ts'
 import { mapSyntax } from '../../ast/nodes/walk.ts'
-import { quantity } from '../../ast/parse/checks.ts'
+import { quantity } from '../../ast/print/quantity.ts'
 import { getOrAdd } from '../../ir/memoize.ts'
 import { errorCount, report } from '../diagnostics.ts'
 import { BufferVersions } from './buffer-versions.ts'

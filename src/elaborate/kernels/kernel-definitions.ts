@@ -2,7 +2,7 @@
 import { orList } from '../../ast/diagnostics/suggest.ts'
 import type * as Ast from '../../ast/nodes/nodes.ts'
 import { type AnyNode, mapSyntax, namesIn, walkSyntax } from '../../ast/nodes/walk.ts'
-import { quantity } from '../../ast/parse/checks.ts'
+import { quantity } from '../../ast/print/quantity.ts'
 import { report, reportAll } from '../diagnostics.ts'
 import { FUNCTIONS } from '../expressions/expressions.ts'
 import { filled } from '../instructions/instances.ts'

@@ -2,7 +2,7 @@
 
 import type * as Ast from '../../ast/nodes/nodes.ts'
 import { walkSyntax } from '../../ast/nodes/walk.ts'
-import { quantity } from '../../ast/parse/checks.ts'
+import { quantity } from '../../ast/print/quantity.ts'
 import { isDtype } from '../../ir/values/dtype.ts'
 import { anotherMeaning, errorCount, repeatedIn, report, reportAll } from '../diagnostics.ts'
 import { TYPED } from '../instructions/instances.ts'

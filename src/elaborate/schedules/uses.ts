@@ -1,7 +1,7 @@
 /** Uses of schedules and schedule functions: their declarations, and the kinds of their arguments. */
 import type * as Ast from '../../ast/nodes/nodes.ts'
 import { SCALAR_TYPES } from '../../ast/nodes/nodes.ts'
-import { quantity } from '../../ast/parse/checks.ts'
+import { quantity } from '../../ast/print/quantity.ts'
 import { report } from '../diagnostics.ts'
 import { checkArguments, checkNamed, declarationIn } from '../formats/format-uses.ts'
 import type { OfSteps, Resolve } from './resolve.ts'

@@ -1,8 +1,8 @@
 /** Arguments of formats and compositions. */
 
 import { failWith, type Span } from '../../ast/diagnostics/diagnostic.ts'
-import { quantity } from '../../ast/parse/checks.ts'
 import { appliedFormat } from '../../ast/print/message-text.ts'
+import { quantity } from '../../ast/print/quantity.ts'
 import { constant, type Expr, variable } from '../../ir/expressions/expr.ts'
 import { substitute } from '../../ir/expressions/expr-tree.ts'
 import type { FormatParam, OrderedFormat } from '../../ir/formats/format.ts'

@@ -1,7 +1,7 @@
 /** Reads `.npz`: a zip archive with one `.npy` entry per array. Arrays are read on request. */
 
 import { failWith, SptError } from '../../ast/diagnostics/diagnostic.ts'
-import { quantity } from '../../ast/parse/checks.ts'
+import { quantity } from '../../ast/print/quantity.ts'
 import type { Dtype } from '../../ir/values/dtype.ts'
 import type { DenseTensor, ValueArray } from '../../storage/tensor.ts'
 import type { ByteSource } from '../byte-source.ts'

@@ -2,6 +2,12 @@
 
 import type { BinaryOp } from '../values/math.ts'
 
+/**
+ * The greatest value of a 64-bit `index`: hosts and JavaScript compute these in doubles. No device has memory for more
+ * elements.
+ */
+export const WIDEST = 2 ** 53 - 1
+
 export type SizeExpr = number | string | readonly [string, ...SizeExpr[]]
 
 export type Binary = (a: number, b: number) => number

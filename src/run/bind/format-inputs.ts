@@ -1,6 +1,6 @@
 /** Lists and sets: data-dependent arguments of formats. */
 import { failWith, SptError } from '../../ast/diagnostics/diagnostic.ts'
-import { quantity } from '../../ast/parse/checks.ts'
+import { quantity } from '../../ast/print/quantity.ts'
 import type { Kernel1 } from '../../ir/coordinates/stage1.ts'
 import type { Instance } from '../../ir/formats/format.ts'
 import { segmentsOf } from '../../ir/formats/format-tables.ts'

@@ -1,8 +1,8 @@
 /** Properties of devices on which plans depend, and checks before a run. */
 
-import { factText } from '../../analysis/integers/facts.ts'
 import { failAs, SptError } from '../../ast/diagnostics/diagnostic.ts'
 import { type DeviceKind, LANGUAGES, targetOf } from '../../backends/target.ts'
+import { factText } from '../../ir/print/fact-text.ts'
 import type { Buffer } from '../../ir/statements/loops.ts'
 import { brokenFact } from '../../plan/interpret.ts'
 import type { CheckedPlan } from '../../plan/launch-plan.ts'

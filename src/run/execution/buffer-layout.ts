@@ -1,9 +1,9 @@
 /** Addresses and sizes of a program's buffers in device memory. */
 
 import { HIGHEST } from '../../analysis/integers/interval.ts'
-import { WIDEST } from '../../analysis/integers/range-checks.ts'
 import { failWith } from '../../ast/diagnostics/diagnostic.ts'
 import { countText } from '../../ast/print/message-text.ts'
+import { WIDEST } from '../../ir/expressions/size-expressions.ts'
 import { addBases, lengthOf } from '../../plan/interpret.ts'
 import type { CheckedPlan } from '../../plan/launch-plan.ts'
 import type { PlanBuffer } from '../../plan/schema.ts'

@@ -4,8 +4,9 @@
  */
 
 import { HIGHEST, LOWEST } from '../../analysis/integers/interval.ts'
-import { type RangeCheck, WIDEST } from '../../analysis/integers/range-checks.ts'
+import type { RangeCheck } from '../../analysis/integers/range-checks.ts'
 import { failAs, failWith } from '../../ast/diagnostics/diagnostic.ts'
+import { WIDEST } from '../../ir/expressions/size-expressions.ts'
 import { brokenCheck, lengthOf } from '../../plan/interpret.ts'
 import type { CheckedPlan } from '../../plan/launch-plan.ts'
 import { checkFacts } from '../compile/device-limits.ts'

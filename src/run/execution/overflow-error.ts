@@ -1,6 +1,6 @@
 /** Checks of a run: lists built at run time that exceed their capacity, and lost writes. */
 import { SptError } from '../../ast/diagnostics/diagnostic.ts'
-import { quantity } from '../../ast/parse/checks.ts'
+import { quantity } from '../../ast/print/quantity.ts'
 import { capacitiesOf, capacityCounts } from '../../ir/coordinates/runtime-lists.ts'
 import { printExpr1 } from '../../ir/print/print-stage1.ts'
 import { evaluate } from '../../ir/values/evaluate.ts'

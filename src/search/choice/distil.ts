@@ -3,7 +3,6 @@
  * selection of the cost model, and can be written as a family of plans. Conditions compare times of schedules, fitted as sums.
  */
 
-import { factText } from '../../analysis/integers/facts.ts'
 import { predictedTimes } from '../../api/auto-schedule/predicted-times.ts'
 import {
   type DeviceFacts,
@@ -23,6 +22,7 @@ import { hasIndptr } from '../../ir/coordinates/axis.ts'
 import type { Kernel1 } from '../../ir/coordinates/stage1.ts'
 import { binary, constant, type Expr, int, variable } from '../../ir/expressions/expr.ts'
 import { freeVars } from '../../ir/expressions/expr-tree.ts'
+import { factText } from '../../ir/print/fact-text.ts'
 import { printExpr1 } from '../../ir/print/print-stage1.ts'
 import type { Fact } from '../../ir/statements/loops.ts'
 import { evaluate } from '../../ir/values/evaluate.ts'

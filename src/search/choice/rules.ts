@@ -1,7 +1,8 @@
 /** A tree as the rules of a `choose` block: the first rule that holds selects the candidate. */
-import { factText } from '../../analysis/integers/facts.ts'
+
 import type { Kernel } from '../../api/kernels/kernel.ts'
 import { appliedName } from '../../ast/print/message-text.ts'
+import { factText } from '../../ir/print/fact-text.ts'
 import { scheduleText } from '../text.ts'
 import type { ScheduleCall } from '../types.ts'
 import type { Condition, Evidence, EvidenceCandidate, Measure, Part, Values } from './conditions.ts'

@@ -72,7 +72,8 @@ export function csr(
   values: Values | null = null,
   dtype?: Dtype,
 ): CoordTensor {
-  const [offsets, columns] = [coordinatesOf(indptr, 'indptr'), coordinatesOf(indices, 'indices')]
+  const offsets = coordinatesOf(indptr, 'indptr')
+  const columns = coordinatesOf(indices, 'indices')
   checkShape(shape)
   checkIndptr({ name: 'columns' }, offsets, shape[0], columns.length)
   const rows = new Int32Array(columns.length)
@@ -115,9 +116,7 @@ export async function instantiate(
     const { plan: one, kernel, fn } = chosen
     const statistics = plan === one ? {} : (plan as PlanFamily).choose.statistics
     let bound = await boundOf(chosen, inputs, statistics)
-    const known = new Set(
-      [...one.buffers, ...(one.packed ?? []), ...one.sizes, ...one.scalars].map((x) => x.name),
-    )
+    const known = new Set([one.buffers, one.packed ?? [], one.sizes, one.scalars].flat().map((x) => x.name))
     const given = [...bound.arrays, ...bound.params].filter(([name]) => known.has(name))
     const binding = await fn.bind(Object.fromEntries(given))
     return {

@@ -1,7 +1,7 @@
 /** Sizes: given by the caller, or inferred from the shapes of bound tensors. All sources of a size must agree. */
 
 import { type Diagnostic, failWith, SptError } from '../../../ast/diagnostics/diagnostic.ts'
-import { quantity } from '../../../ast/parse/checks.ts'
+import { quantity } from '../../../ast/print/quantity.ts'
 import { hasWidth, isRagged, isStored } from '../../../ir/coordinates/axis.ts'
 import type { Kernel1, Param } from '../../../ir/coordinates/stage1.ts'
 import { freeVars } from '../../../ir/expressions/expr-tree.ts'
