@@ -43,6 +43,14 @@ export function print(file: ast.File): string {
   return p.text
 }
 
+/** A search space as in a file. Pages print no other declarations. */
+export function printSpaceFile(s: ast.Space): string {
+  const p = new Printer()
+  p.section()
+  printSpaceIn(p, s)
+  return p.text
+}
+
 /** The format parts after `as`, on one line. */
 export const printParts = (parts: readonly ast.AsPart[]): string =>
   layout(partsDoc(parts), 0, Number.POSITIVE_INFINITY)
@@ -75,8 +83,7 @@ function printDeclaration(p: Printer, d: ast.File['decls'][number]): void {
   else if (d.kind === 'table') printTable(p, d)
   else if (d.kind === 'instr') printInstr(p, d, (s) => printStatement(p, s))
   else if (d.kind === 'choice' && d.by === 'rules') printChoice(p, d)
-  else if (d.kind === 'choice')
-    printSpace(p, d, { doc: stepDoc, onLine: stepOnLine, printItem: printStepItem })
+  else if (d.kind === 'choice') printSpaceIn(p, d)
   else
     p.block(
       d.trivia,
@@ -85,6 +92,9 @@ function printDeclaration(p: Printer, d: ast.File['decls'][number]): void {
       single(d.steps, stepOnLine),
     )
 }
+
+const printSpaceIn = (p: Printer, s: ast.Space): void =>
+  printSpace(p, s, { doc: stepDoc, onLine: stepOnLine, printItem: printStepItem })
 
 const parenthesised = (list: readonly ast.Ident[]): string => `(${names(list).join(', ')})`
 

@@ -2,7 +2,7 @@
 import type * as Ast from '../../ast/nodes/nodes.ts'
 import { integer } from '../../ast/nodes/syntax-builders.ts'
 import { singleUses, writtenOut } from '../../ast/parse/step-groups.ts'
-import { print, printGroup, printParts, printStep } from '../../ast/print/print.ts'
+import { printGroup, printParts, printSpaceFile, printStep } from '../../ast/print/print.ts'
 import type { Kernel1 } from '../../ir/coordinates/stage1.ts'
 import { ChoiceNames, decidedParams, refuseMeaning } from '../choices/choice-names.ts'
 import { knownStatistics } from '../choices/live-coverage.ts'
@@ -106,7 +106,7 @@ class Elaboration {
       names: { formats: applied, uses, calls, memories, instrs, made },
       statistics: knownStatistics(this.#names.statistics, [], this.r.kernel).statistics,
       device: this.#names.device,
-      text: print({ kind: 'file', imports: [], decls: [this.s], span: name.span }),
+      text: printSpaceFile(this.s),
       span: name.span,
     }
   }
