@@ -1,7 +1,8 @@
 /** Validates layers and the data read from them. */
 import { failWith } from '../ast/diagnostics/diagnostic.ts'
 import { expectArgument, isRecord, show } from '../ast/diagnostics/expect-argument.ts'
-import { type CoordTensor, maskedPattern } from '../storage/tensor.ts'
+import { maskedPattern } from '../storage/masked-pattern.ts'
+import type { CoordTensor } from '../storage/tensor.ts'
 import type { KeptMasks, LayerShape, Layers, Mask } from './types.ts'
 
 export function countKept(mask: Uint8Array): number {

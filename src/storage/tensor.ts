@@ -68,21 +68,6 @@ export function storedElements(t: Tensor): number {
   return Math.max(0, ...Object.values(t.arrays).map((a) => a.indices?.length ?? 32 * (a.mask?.length ?? 0)))
 }
 
-/** The elements of a matrix for which `mask` has 1, not 0: a pattern in row order. */
-export function maskedPattern(mask: Uint8Array, shape: readonly [rows: number, cols: number]): CoordTensor {
-  let count = 0
-  for (let e = 0; e < mask.length; e++) count += mask[e]!
-  const rows = new Int32Array(count)
-  const columns = new Int32Array(count)
-  count = 0
-  for (let e = 0; e < mask.length; e++)
-    if (mask[e] === 1) {
-      rows[count] = Math.floor(e / shape[1])
-      columns[count++] = e % shape[1]
-    }
-  return { kind: 'coords', shape, coords: [rows, columns], values: null, dtype: 'f32' }
-}
-
 /** A one-dimensional tensor of coordinates or positions. */
 export const listTensor = (values: Int32Array): DenseTensor => ({
   kind: 'dense',

@@ -145,15 +145,6 @@ export function resultOrError<T>(work: () => T): T | SptError {
   }
 }
 
-/** The result of `work`, whose user error is thrown with changed diagnostics. */
-export function withDiagnostics<T>(change: (d: Diagnostic) => Diagnostic, work: () => T): T {
-  const result = resultOrError(work)
-  if (!(result instanceof SptError)) return result
-  const error = new SptError(result.diagnostics.map(change))
-  error.sources = result.sources
-  throw error
-}
-
 /** The result of asynchronous `work`, or the user error that rejects it. */
 export async function valueOrError<T>(work: () => Promise<T>): Promise<T | SptError> {
   try {

@@ -4,7 +4,8 @@
  */
 import { failWith, SptError } from '../../ast/diagnostics/diagnostic.ts'
 import type { Dtype } from '../../ir/values/dtype.ts'
-import { type CoordTensor, maskedPattern, storedElements } from '../../storage/tensor.ts'
+import { maskedPattern } from '../../storage/masked-pattern.ts'
+import { type CoordTensor, storedElements } from '../../storage/tensor.ts'
 import { type ByteSource, type Chunks, WHOLE } from '../byte-source.ts'
 import { valueArray } from '../element-arrays.ts'
 import { quoteName, readJson } from '../json-reader.ts'

@@ -79,8 +79,3 @@ export function sameData(a: unknown, b: unknown, spans = false): boolean {
   }
   return isSame(a, b)
 }
-
-/** The expressions without those that are equal to a later one, in order of the first of equal ones. */
-export const distinctExprs = (list: readonly Expr[]): readonly Expr[] => [
-  ...new Map(list.map((e) => [keyOf(e), e])).values(),
-]

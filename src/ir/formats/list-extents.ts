@@ -1,6 +1,7 @@
 /** Extents of the lists in which formats look up coordinates: a list divides such an extent into segments. */
+
+import { distinctExprs } from '../expressions/distinct-expressions.ts'
 import { ceildiv, type Expr } from '../expressions/expr.ts'
-import { distinctExprs } from '../expressions/structural-equality.ts'
 import type { FormatInstance, Instance } from './format.ts'
 import { childrenOf, type PartTree } from './part-tree.ts'
 import { operandsOf, type Query, sourceOf } from './queries.ts'

@@ -1,5 +1,6 @@
 /** A step on coordinates (Stage I) as plain data. Iterators are named like loops. */
-import { failAt, resultOrError, SptError, withDiagnostics } from '../../ast/diagnostics/diagnostic.ts'
+import { failAt, resultOrError, SptError } from '../../ast/diagnostics/diagnostic.ts'
+import { withDiagnostics } from '../../ast/diagnostics/with-diagnostics.ts'
 import type { Kernel1 } from '../../ir/coordinates/stage1.ts'
 import { rewriteStmts1 } from '../../ir/coordinates/stage1-tree.ts'
 import { memoize } from '../../ir/memoize.ts'

@@ -7,7 +7,8 @@
  * use here: kernels are built by constructors, undo returns the previous state, and the trace is the difference of two schedules.
  */
 import { freeze } from 'immer'
-import { type Diagnostic, withDiagnostics } from '../../ast/diagnostics/diagnostic.ts'
+import type { Diagnostic } from '../../ast/diagnostics/diagnostic.ts'
+import { withDiagnostics } from '../../ast/diagnostics/with-diagnostics.ts'
 import { int } from '../../ir/expressions/expr.ts'
 import { substitute } from '../../ir/expressions/expr-tree.ts'
 import { findLoop } from '../../ir/statements/definitions.ts'

@@ -1,11 +1,6 @@
 /** Conversion of steps from text to data: current names of loops, loop nests and buffers, and values of arguments. */
-import {
-  type Diagnostic,
-  failAt,
-  type Label,
-  type Span,
-  withDiagnostics,
-} from '../../ast/diagnostics/diagnostic.ts'
+import { type Diagnostic, failAt, type Label, type Span } from '../../ast/diagnostics/diagnostic.ts'
+import { withDiagnostics } from '../../ast/diagnostics/with-diagnostics.ts'
 import type { ExpandedCall } from '../../ast/nodes/expanded-calls.ts'
 import type * as Ast from '../../ast/nodes/nodes.ts'
 import { namesIn } from '../../ast/nodes/walk.ts'

@@ -5,6 +5,7 @@
 
 import { factsInside } from '../../../analysis/integers/facts.ts'
 import { boundKey, linear, rises } from '../../../analysis/integers/linear.ts'
+import { distinctExprs } from '../../../ir/expressions/distinct-expressions.ts'
 import { type Expr, int, isZero, type Load, lt, variable } from '../../../ir/expressions/expr.ts'
 import {
   buffersRead,
@@ -17,7 +18,7 @@ import {
   someExpr,
   substitute,
 } from '../../../ir/expressions/expr-tree.ts'
-import { distinctExprs, keyOf } from '../../../ir/expressions/structural-equality.ts'
+import { keyOf } from '../../../ir/expressions/structural-equality.ts'
 import { boundIndex } from '../../../ir/instructions/hardware-axes.ts'
 import { printExpr } from '../../../ir/print/print-stage2.ts'
 import type { LoopLocation } from '../../../ir/statements/definitions.ts'
