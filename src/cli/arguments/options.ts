@@ -9,7 +9,7 @@ export const KERNEL: OptionSpec = {
   about: 'Name of the kernel (default: the only kernel, or the kernel named like the file)',
 }
 
-export const schedule = (about: string): OptionSpec => ({ flags: '--schedule <S>', about })
+const schedule = (about: string): OptionSpec => ({ flags: '--schedule <S>', about })
 
 /** Options of commands that run a kernel on a device. */
 export const SCHEDULE = schedule(

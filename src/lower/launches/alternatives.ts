@@ -207,8 +207,8 @@ function partsOf(alternatives: readonly Alternative[], fresh: Names): readonly P
 }
 
 /**
- * The steps on which the counts depend. Each is mapped to itself, or to a launch that computes nothing but the counts: the lists are built
- * after the decision, by the alternative that uses them. Arrays of `given` are computed elsewhere.
+ * The steps on which the counts depend, and their replacements before the decision. A launch that also builds lists is replaced by a launch
+ * that computes only the counts: the alternative with the lists builds the lists. Arrays of `given` are computed elsewhere.
  */
 function countingSteps(
   plan: Kernel3,
@@ -227,7 +227,7 @@ function countingSteps(
   for (const step of plan.steps.toReversed()) {
     const own = accessedBy(step)
     if (!own.writes.some((b) => needed.has(b) && !given.has(b))) continue
-    // Such a launch is repeated after the decision. Results are equal unless it reads what other launches write meanwhile.
+    // A replaced launch runs again after the decision, with equal results if no other launch writes its inputs meanwhile.
     const isRepeatable =
       own.writes.some((b) => counts.has(b)) &&
       ![...own.reads, ...own.writes].some((b) => written.has(b)) &&
@@ -241,7 +241,7 @@ function countingSteps(
   return out
 }
 
-/** A launch without its stores to `arrays` that neither it nor later steps need; the step itself if it writes them otherwise. */
+/** Removes stores to `arrays` that are read by neither the launch nor later steps. Returns the step unchanged if other writes remain. */
 function storingOnly(step: PlanStep, needed: ReadonlySet<string>, arrays: ReadonlySet<string>): PlanStep {
   if (step.kind !== 'launch') return step
   const { reads, writes } = accessedBy(step)
@@ -259,7 +259,7 @@ function storingOnly(step: PlanStep, needed: ReadonlySet<string>, arrays: Readon
   return accessedBy(launch).writes.some(isDropped) ? step : launch
 }
 
-/** The steps on which the arrays depend, without those that are `done`. Arrays of `given` are computed elsewhere. */
+/** The steps on which the arrays depend, without steps that are done. Arrays of `given` are computed elsewhere. */
 function stepsFor(
   { steps }: Kernel3,
   arrays: ReadonlySet<string>,

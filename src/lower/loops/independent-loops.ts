@@ -1,6 +1,6 @@
 /**
  * Detection of independent iterations. Invariant reached: a loop is a reduction loop only if its iterations, or those of reduction loops
- * around it, may write the same element. An iterator declared `R` may still visit distinct rows: dense ones, a permutation, or a list
+ * around it, may write the same element. An iterator declared `R` may still visit distinct rows: dense rows, a permutation, or a list
  * without duplicates. Such a loop is marked spatial (`S`).
  */
 
