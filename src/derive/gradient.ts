@@ -24,7 +24,7 @@ import { namesIn, pruned } from './needed.ts'
 import { productOf } from './products.ts'
 import { recomputed } from './recomputed.ts'
 import { checkOverwrites, checkWriters, rejectPart, rejectReducer, stepWarning } from './rejections.ts'
-import { checkRequest, type GradientRequest, type Named, withCopies } from './request.ts'
+import { checkRequest, type GradientRequest, type Named, withCopies, withVersionsOf } from './request.ts'
 import { withoutConstants } from './terms.ts'
 import { withoutRounds } from './unrolled.ts'
 import { withVersions } from './versions.ts'
@@ -41,11 +41,13 @@ export function gradient(kernel: Kernel1, request: GradientRequest): Kernel1 {
   const wrt = withCopies(kernel, request.wrt)
   checkRequest(kernel, { ...request, wrt })
   const { kernel: unrolled, copies } = withoutRounds(kernel, span)
-  const inRounds = (list: readonly Named[]): readonly Named[] =>
-    list.flatMap((x) => [x, ...(copies.get(x.name) ?? []).map((name) => ({ ...x, name }))])
-  const [stops, again, rounded] = [stopping, recomputing, rounding].map(inRounds)
+  const names = new Names(namesIn(unrolled))
+  const earlier = new Map<string, string[]>()
+  const versioned = withVersions(unrolled, names, earlier)
+  const all = (x: readonly Named[]) => withVersionsOf(withVersionsOf(x, copies), earlier)
+  const [stops, again, rounded] = [stopping, recomputing, rounding].map(all)
   const given = { ...request, wrt, stopping: stops!, recomputing: again!, rounding: rounded! }
-  return new Derivation(unrolled, given).run()
+  return new Derivation(versioned, names, given).run()
 }
 
 class Derivation {
@@ -67,10 +69,11 @@ class Derivation {
 
   constructor(
     kernel: Kernel1,
+    names: Names,
     private readonly request: GradientRequest,
   ) {
-    this.#names = new Names(namesIn(kernel))
-    this.#kernel = withVersions(kernel, this.#names)
+    this.#names = names
+    this.#kernel = kernel
     this.#buffers = new Map(this.#kernel.buffers.map((b) => [b.name, b]))
     this.#axes = new Map(this.#kernel.axes.map((a) => [a.name, a]))
     this.#varied = this.#variedFrom()

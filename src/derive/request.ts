@@ -26,6 +26,13 @@ export interface GradientRequest {
   readonly span?: Span | undefined
 }
 
+/** The tensors of a clause, with their versions: each stands for all of them. */
+export const withVersionsOf = (
+  list: readonly Named[],
+  versions: ReadonlyMap<string, readonly string[]>,
+): readonly Named[] =>
+  list.flatMap((x) => [x, ...(versions.get(x.name) ?? []).map((name) => ({ ...x, name }))])
+
 /** The tensors of a request, with the copies of a tensor in place of a name that only copies of `repeat` declare. */
 export const withCopies = (
   { buffers, params }: Kernel1,

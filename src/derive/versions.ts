@@ -12,10 +12,14 @@ import { type Expr, type Load, load } from '../ir/expressions/expr.ts'
 import { rewriteExpr } from '../ir/expressions/expr-tree.ts'
 import { keyOf, sameExpr } from '../ir/expressions/structural-equality.ts'
 import { mapSame } from '../ir/lists.ts'
+import { getOrAdd } from '../ir/memoize.ts'
 import { extentOf } from './elements.ts'
 
-/** The kernel with a tensor for each version of outputs and temporaries. */
-export function withVersions(kernel: Kernel1, names: Names): Kernel1 {
+/**
+ * The kernel with a tensor for each version of outputs and temporaries.
+ * @param copies - Receives the names of earlier versions by their tensors
+ */
+export function withVersions(kernel: Kernel1, names: Names, copies: Map<string, string[]>): Kernel1 {
   const written = new Set<string>()
   for (const w of writesOf(kernel)) {
     for (const t of w.targets) {
@@ -24,7 +28,8 @@ export function withVersions(kernel: Kernel1, names: Names): Kernel1 {
       const old = { ...buffer, name: names.fresh(`${t.buffer}_before`), role: 'local' as const }
       const buffers = kernel.buffers.flatMap((b) => (b === buffer ? [old, b] : [b]))
       const body = renamedUntil(kernel.body, w.stmt, t.buffer, old.name)
-      return withVersions({ ...kernel, buffers, body }, names)
+      getOrAdd(copies, t.buffer, () => []).push(old.name)
+      return withVersions({ ...kernel, buffers, body }, names, copies)
     }
     for (const t of w.targets) written.add(t.buffer)
   }

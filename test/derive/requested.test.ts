@@ -175,3 +175,20 @@ test.each([
   if (code === undefined) made()
   else expect(made).toThrow(code)
 })
+
+test('`stopping` makes every version of a tensor a constant', () => {
+  const { source } = parseProgram(`kernel f(m: size) {
+  axis i = dense_fixed(m)
+  buffer X: f64[i] in
+  buffer T: f64[i] local
+  buffer L: f64[] out
+  iterate a [i] as S { T[i] = X[i] * 2.0 }
+  iterate b [i] as R { L[] += T[i] * 3.0 }
+  iterate c [i] as S { T[i] = T[i] * X[i] }
+  iterate d [i] as R { L[] += T[i] * X[i] }
+}
+gradient g of f by L wrt (X) stopping (T)`).kernel('g')
+  const inputs = { params: { m: 2 }, buffers: { X: [3, 5] }, structure: {} }
+  const { d_X } = reference(source, kept(inputs, source)).buffers
+  expect(Array.from(d_X!.values)).toEqual([18, 50])
+})
