@@ -100,7 +100,8 @@ export async function planIn(
   const sameName = basename(file, '.spt').replaceAll('-', '_')
   const source = program.kernel(name ?? (program.kernels.includes(sameName) ? sameName : undefined))
   const usual = target === 'cpu' ? 'cpu' : 'gpu'
-  const text = schedule ?? (source.schedules.includes(usual) ? usual : undefined)
+  const isDeclared = [...source.schedules, ...source.dispatches].includes(usual)
+  const text = schedule ?? (isDeclared ? usual : undefined)
   const call = text === undefined ? undefined : parseScheduleCall(text)
   if (call === null)
     failWith('import/plan', `the schedule ${text} of an import is not a schedule`, {

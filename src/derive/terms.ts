@@ -12,7 +12,7 @@ import {
   not,
   select,
 } from '../ir/expressions/expr.ts'
-import { rewriteExpr } from '../ir/expressions/expr-tree.ts'
+import { rewriteExpr, someExpr } from '../ir/expressions/expr-tree.ts'
 import { sameExpr } from '../ir/expressions/structural-equality.ts'
 import { type ExprType, join } from '../ir/values/dtype.ts'
 import { type BinaryOp, type Derivative, MATH, type MathFn } from '../ir/values/math.ts'
@@ -31,6 +31,8 @@ export function derivativeAt(d: Derivative, at: Operands): Expr {
   const [op, ...operands] = d
   const args = operands.map((x) => derivativeAt(x, at))
   if (op === 'neg') return neg(args[0]!)
+  if (op === 'where') return where(args[0]!, args[1]!)
+  if (op === 'mul' && args.some(isZero)) return constant(0, at.r.dtype)
   return op in MATH ? call(op as MathFn, args) : combine(op as BinaryOp, args[0]!, args[1]!)
 }
 
@@ -45,6 +47,24 @@ const zeroOf = (e: Expr): Expr => constant(0, e.dtype)
 /** `d` where the condition holds, otherwise 0. */
 export const where = (condition: Expr, d: Expr): Expr => select(condition, d, zeroOf(d))
 
+/**
+ * The condition outside of which an adjoint is 0; undefined if it is not known. There, the partial derivative may be infinite or NaN, and
+ * the product with it is 0 all the same: the value is not used.
+ */
+function supportOf(d: Expr): Expr | undefined {
+  if (d.kind === 'select') return isZero(d.else) ? d.cond : undefined
+  if (d.kind === 'unary') return d.op === 'neg' ? supportOf(d.x) : undefined
+  if (d.kind !== 'binary') return undefined
+  const [a, b] = [supportOf(d.a), supportOf(d.b)]
+  if (d.op === 'mul' || d.op === 'div') return a ?? (d.op === 'mul' ? b : undefined)
+  const isSum = d.op === 'add' || d.op === 'sub'
+  if (!isSum || !a || !b) return undefined
+  return sameExpr(a, b) ? a : binary('or', a, b)
+}
+
+const mayBeInfinite = (e: Expr): boolean =>
+  someExpr(e, (x) => x.kind === 'call' || (x.kind === 'binary' && x.op === 'div'))
+
 /** The product of an adjoint and a partial derivative. */
 export function times(d: Expr, factor: Expr): Expr {
   if (factor.dtype === 'bool') return where(factor, d)
@@ -52,6 +72,12 @@ export function times(d: Expr, factor: Expr): Expr {
   if (factor.kind === 'const' && factor.value === -1) return neg(d)
   if (factor.kind === 'unary' && factor.op === 'neg') return neg(times(d, factor.x))
   if (d.kind === 'select' && isZero(d.else)) return where(d.cond, times(d.then, factor))
+  if (d.kind === 'unary' && d.op === 'neg') return neg(times(d.x, factor))
+  const support = mayBeInfinite(factor) ? supportOf(d) : undefined
+  return support ? where(support, product(d, factor)) : product(d, factor)
+}
+
+function product(d: Expr, factor: Expr): Expr {
   if (factor.kind === 'binary' && (factor.op === 'div' || factor.op === 'mul'))
     return factor.op === 'div'
       ? combine('div', times(d, factor.a), factor.b)

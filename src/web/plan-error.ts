@@ -5,8 +5,12 @@ export class PlanError extends Error {
   override readonly name = 'PlanError'
   readonly diagnostics
 
-  /** `code`: as documented in the error index, such as `bind/missing-size`. */
-  constructor(code: string, message: string, expected?: string) {
+  /** @param code - As documented in the error index, such as `bind/missing-size` */
+  constructor(
+    readonly code: string,
+    message: string,
+    expected?: string,
+  ) {
     super(`${code}: ${message}${expected ? ` (expected: ${expected})` : ''}`)
     this.diagnostics = [{ code, message, expected }] as const
   }

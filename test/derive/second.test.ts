@@ -116,3 +116,29 @@ test.each([
   ])
     expect(Math.abs(c.actual - c.expected), c.tensor).toBeLessThan(1e-6)
 })
+
+test.each([
+  'select(X[i, j] > 0, sqrt(X[i, j]), X[i, j])',
+  'select(X[i, j] > 0, exp(sqrt(X[i, j])), X[i, j])',
+  'select(X[i, j] > 0, sin(log(X[i, j])) * log(X[i, j]), X[i, j])',
+  'tanh(select(X[i, j] > 0, sqrt(X[i, j]) * X[i, j], X[i, j]))',
+  'select(X[i, j] > 0, sqrt(X[i, j]), 0) + select(X[i, j] > 0.1, 3 * sqrt(X[i, j]), 0)',
+])('derivatives of the branch that is not taken do not matter: %s', (value) => {
+  const kernel = kernelOf(`iterate sum [i, j] as SR { Y[i] += ${value} }`).gradient('Y', ['X']).source
+  const inputs = { params: { n: 1, m: 4 }, buffers: { X: [-0.5, 0.3, 1.1, -0.2], d_Y: [0.7] } }
+  for (const c of checkGradients(kernel, inputs, 'd_X', ['X', 'd_Y'], 3))
+    expect(Math.abs(c.actual - c.expected), c.tensor).toBeLessThan(1e-5)
+})
+
+test.each([
+  ['pow(X[i, j], 2.0)', 2],
+  ['pow(X[i, j], f64(i + 2))', 2],
+  ['pow(X[i, j], f64(i + 1))', 0],
+])('second derivatives of powers are finite at 0: %s', (value, expected) => {
+  const kernel = kernelOf(`iterate sum [i, j] as SR { Y[i] += ${value} }`).gradient('Y', ['X']).source
+  const request = { name: 'twice', by: { name: 'd_X' }, wrt: [{ name: 'X' }] }
+  const twice = parseProgram(print1(gradient(kernel, request))).kernel('twice').source
+  const inputs = { params: { n: 1, m: 2 }, buffers: { X: [0, 0.5], d_Y: [1], d_d_X: [1, 1] } }
+  const values = [...reference(twice, inputs).buffers.d_X_2!.values]
+  for (const v of values) expect(v).toBeCloseTo(expected)
+})

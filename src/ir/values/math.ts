@@ -8,7 +8,7 @@ type MathType = 'float' | 'operand' | 'bits'
 
 /**
  * A partial derivative, over the operands `x` and `y` and the result `r`; a condition stands for 1 where it holds, and for
- * 0 elsewhere.
+ * 0 elsewhere. `where`: 0 where the condition does not hold, whatever `x` is there.
  */
 export type Derivative =
   | number
@@ -18,6 +18,7 @@ export type Derivative =
   | readonly [op: BinaryOp, a: Derivative, b: Derivative]
   | readonly [fn: 'neg' | 'sign' | 'sin' | 'cos' | 'exp' | 'log' | 'floor', x: Derivative]
   | readonly [fn: 'pow', x: Derivative, y: Derivative]
+  | readonly [op: 'where', condition: Derivative, x: Derivative]
 
 interface MathRow {
   readonly arity: 1 | 2
@@ -74,7 +75,11 @@ const ROWS = {
   floor: reproducibleRow(Math.floor, 0),
   ceil: reproducibleRow(Math.ceil, 0),
   round: reproducibleRow(roundEven, 0),
-  pow: realRow((x, y) => x ** y, ['mul', 'y', ['pow', 'x', ['sub', 'y', 1]]], ['mul', 'r', ['log', 'x']]),
+  pow: realRow(
+    (x, y) => x ** y,
+    ['where', ['ne', 'y', 0], ['mul', 'y', ['pow', 'x', ['sub', 'y', 1]]]],
+    ['mul', 'r', ['log', 'x']],
+  ),
   erf: realRow(erf, ['mul', 2 / Math.sqrt(Math.PI), ['exp', ['neg', ['mul', 'x', 'x']]]]),
   sign: sameTypeRow(Math.sign, 0),
   popcount: bitRow(popcount, 1),
