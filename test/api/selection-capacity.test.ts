@@ -382,10 +382,8 @@ schedule product.auto choose {
       for (const share of [first, 0, 1, 1, 0, 1]) {
         await b.set('A', A(share))
         if (share > 0) expect(await errorOf(() => b.run())).toMatchObject({ code: 'run/overflow' })
-        else {
-          await b.run()
-          expect(b.selection!.text).toBe('few')
-        }
+        else await b.run()
+        expect(b.selection!.text).toBe(share > 0 ? 'limited' : 'few')
       }
       b.free()
       fn.release()

@@ -194,7 +194,7 @@ export class Runs {
     const passed = new Set<string>()
     let first: Candidate | undefined
     /** The first selected schedule whose lists exceed their capacity. */
-    let full: PreparedSchedule | undefined
+    let full: { readonly prepared: PreparedSchedule; readonly candidate: Candidate } | undefined
     for (;;) {
       const candidate = resultOrError(() => this.#selector!.select([givenFacts(this.#found)], passed))
       if (candidate instanceof SptError) {
@@ -203,10 +203,11 @@ export class Runs {
         const now = this.#now
         // If no selected schedule can share memory, that of the last run continues.
         if (!full && now.isLimited && now.commands.length > 0 && !sampled.has(now)) await sample(now)
-        const error = await (full ?? (this.#full.has(now.text) ? now : undefined))?.overflow()
+        const error = await (full?.prepared ?? (this.#full.has(now.text) ? now : undefined))?.overflow()
         const [apart] = [...this.#prepared.elsewhere].filter(([other]) => passed.has(other))
-        if (error) throw apart ? storedElsewhere(error, ...apart) : error
-        return this.#candidate
+        if (!error) return this.#candidate
+        if (full) [this.#now, this.#candidate] = [full.prepared, full.candidate]
+        throw apart ? storedElsewhere(error, ...apart) : error
       }
       first ??= candidate
       const prepared = await this.#prepared.get(candidate)
@@ -215,7 +216,7 @@ export class Runs {
       const text = textOf(candidate)
       if (this.#full.has(text)) {
         this.#overflowed ??= text
-        full ??= prepared
+        full ??= prepared && { prepared, candidate }
       } else if (prepared || isFirst) {
         this.#now = prepared ?? this.#now
         this.#candidate = candidate
