@@ -1,7 +1,9 @@
 /** Arguments by name: a use of a schedule, of a function or in a space equals the use with arguments by place. */
+
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { parseProgram } from '../../src/api/programs/program.ts'
+import { errorOf } from '../api/support.ts'
 import { refusal } from '../support/refusal.ts'
 
 const PROGRAM = `kernel scale(n: size) {
@@ -108,4 +110,33 @@ test('unknown, repeated and missing names are diagnostics', () => {
     'check/arguments: schedule tile is given 5 arguments',
     'parse/argument-order: an argument without a name follows one with a name',
   ])
+})
+
+test('arguments in TypeScript come after the name of a schedule', async () => {
+  const program = parseProgram(`kernel twice(n: size) {
+  axis i = dense_fixed(n)
+  buffer X: f32[i] in
+  buffer Y: f32[i] out
+  iterate a [i] as S { Y[i] = X[i] * 2.0 }
+}
+schedule twice.rows(t = 2) { split a.i by t }
+kernel top(n: size) {
+  axis i = dense_fixed(n)
+  buffer X: f32[i] in
+  buffer Y: f32[i] out
+  call Y = twice(X) as one
+}`)
+  const [twice, top] = [program.kernel('twice'), program.kernel('top')]
+  const hintOf = async (call: () => unknown) => (await errorOf(call)).diagnostics[0]!.hint
+  expect(await hintOf(() => twice.schedule('rows(4)'))).toBe(
+    "pass arguments after the name: schedule('rows', 1)",
+  )
+  expect(await hintOf(() => top.schedule('twice.rows(t = 4) at one'))).toBe(
+    "schedule('twice.rows at one', 1)",
+  )
+  for (const a of [Number.NaN, { t: 4 }, 1.5])
+    expect((await errorOf(() => top.schedule('twice.rows at one', a as number))).code).toBe(
+      'schedule/argument',
+    )
+  top.schedule('twice.rows at one', 4)
 })

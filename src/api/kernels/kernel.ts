@@ -308,13 +308,15 @@ export class Kernel extends SteppedKernel<Kernel> {
   #schedule(name: string): Schedule {
     const choice = this.surroundings.choices.get(name)
     if (choice) stillOpen(choice)
+    const all = [...this.schedules, ...this.dispatches]
     return (
       this.surroundings.schedules.get(name) ??
       failWith('api/unknown-schedule', `kernel ${this.name} has no schedule ${nameText(name)}`, {
-        lookup: { name: nameText(name), candidates: [...this.schedules, ...this.dispatches] },
-        expected:
-          this.schedules.length > 0 ? `one of ${this.schedules.join(', ')}` : 'a kernel with schedules',
-        hint: `leave it out to let the compiler select one, or declare \`schedule ${this.name}.NAME { … }\``,
+        lookup: { name: nameText(name), candidates: all },
+        expected: all.length > 0 ? `one of ${all.join(', ')}` : 'a kernel with schedules',
+        hint: /^\w+\(/.test(nameText(name))
+          ? `pass arguments after the name: schedule('${nameText(name).replace(/\(.*/s, '')}', 1)`
+          : `leave it out to let the compiler select one, or declare \`schedule ${this.name}.NAME { … }\``,
       })
     )
   }
