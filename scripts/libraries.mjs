@@ -47,12 +47,20 @@ const withoutChecks = (file) =>
       ? ''
       : `import {PExpr} from './pexprs-main.js'\nPExpr.prototype.${UNUSED[file]} = () => {}`
 
+/** The text before the first match, and the replaced rest. Throws if the library has changed, so that the text has no match. */
+function cut(text, pattern, rest) {
+  const at = text.search(pattern)
+  if (at < 0) throw new Error(`no ${pattern} in a library that the bundle contains in part`)
+  return `${text.slice(0, at)}${rest(text.slice(at))}`
+}
+const withoutLine = (text, pattern) => cut(text, pattern, (from) => from.slice(from.indexOf('\n')))
+
 /** Names of operations have no arguments, so that Ohm needs no grammar for their signatures. */
 const withoutSignatures = (text) =>
-  text.replace(/^import operationsAndAttributes.*$/m, '').replace(/^initPrototypeParser\(.*$/m, '')
+  [/^import operationsAndAttributes/m, /^initPrototypeParser\(/m].reduce(withoutLine, text)
 
 /** Only `freeze` of immer is used, which is one of the utilities in front of the drafts. */
-const utilities = (text) => `${text.slice(0, text.indexOf('// src/utils/plugins.ts'))}export {freeze}`
+const utilities = (text) => cut(text, /^\/\/ src\/utils\/plugins\.ts/m, () => 'export {freeze}')
 
 /** The plugin of esbuild. Pages have fflate's version for browsers. */
 export const libraries = {

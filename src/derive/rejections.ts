@@ -38,12 +38,17 @@ export const rejectReducer = ({ reducer, span }: Reduce1, reason = ''): never =>
     hint: 'stop the gradient at the target: stopping (…)',
   })
 
-const overwritten = (message: string, at: Write, by: Write): never =>
-  failAt('derive/overwritten', at.stmt.span, {
+function overwritten(message: string, at: Write, by: Write): never {
+  const target = printExpr1(by.targets[0]!)
+  const isSum = by.stmt.kind === 'reduce' && by.stmt.reducer.name === '+'
+  // A statement that replaces all elements writes a new version of the tensor.
+  const instead = isSum ? `; if it adds once to each element, write ${target} = ${target} + …` : ''
+  return failAt('derive/overwritten', at.stmt.span, {
     message,
     ...(by.stmt.span && by !== at && { labels: [{ span: by.stmt.span, text: 'written here' }] }),
-    hint: 'write the new values to another tensor',
+    hint: `write the new values to another tensor${instead}`,
   })
+}
 
 /** Checks that the needed elements which a statement reads keep their values. @throws SptError `derive/overwritten` */
 export function checkReads(w: Write, kernel: Kernel1, isNeeded: (l: Load) => boolean): void {
