@@ -41,7 +41,10 @@ export function findCallees(
         ? `${at.name} is a call of kernel ${other!.callee.name}, and not of ${kernel.name}`
         : `kernel ${s.kernel.name} has no call of kernel ${kernel.name}`,
       ...(at
-        ? { labels: [{ span: other!.span, text: 'called here' }] }
+        ? {
+            labels: [{ span: other!.span, text: 'called here' }],
+            hint: `write \`use ${other!.callee.name}.${step.schedule.name}\``,
+          }
         : { lookup: { name: kernel.name, candidates: [...new Set(named.map((c) => c.callee.name))] } }),
       expected: 'a schedule of the kernel that is called',
     })
